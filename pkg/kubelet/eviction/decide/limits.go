@@ -1,0 +1,150 @@
+/*
+Copyright The kubelet-eviction Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package decide
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	resourcehelper "k8s.io/component-helpers/resource"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/observe"
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/rank"
+)
+
+// Causes of an eviction that are no signals; kubelet_evictions has them as
+// labels.
+const (
+	CauseEmptyDirLimit  = "emptydirfs.limit"
+	CausePodLimit       = "ephemeralpodfs.limit"
+	CauseContainerLimit = "ephemeralcontainerfs.limit"
+)
+
+// overLimit finds the pods that use more local storage than they may, in the
+// order of the pods; of several limits that a pod exceeds the first counts:
+// volumes, the pod, containers.
+func overLimit(policy Policy, pods []*v1.Pod, seen observe.Snapshot) (evictions []Eviction, critical []*v1.Pod) {
+	for _, pod := range pods {
+		limit, limited := rank.EphemeralStorageLimit(pod)
+		if !limited && !limitsVolumes(pod) {
+			continue
+		}
+		stats := seen.PodStats(pod.UID)
+		if stats == nil {
+			continue
+		}
+		found, exceeded := exceededVolume(policy, pod, stats)
+		if !exceeded && limited {
+			found, exceeded = exceededPod(pod, limit, stats)
+		}
+		if !exceeded && limited {
+			found, exceeded = exceededContainer(policy.Layout, pod, stats)
+		}
+		switch {
+		case !exceeded:
+		case rank.Critical(pod):
+			critical = append(critical, pod)
+		default:
+			evictions = append(evictions, found)
+		}
+	}
+	return evictions, critical
+}
+
+func limitEviction(pod *v1.Pod, cause, message string) Eviction {
+	return Eviction{Pod: pod, GracePeriodSeconds: immediateGracePeriodSeconds, Cause: cause, Message: message}
+}
+
+func limitsVolumes(pod *v1.Pod) bool {
+	for i := range pod.Spec.Volumes {
+		if emptyDir := pod.Spec.Volumes[i].EmptyDir; emptyDir != nil && emptyDir.SizeLimit != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// exceededVolume looks for an emptyDir volume that is larger than its size
+// limit. A volume whose use is unknown exceeds nothing (#50889).
+func exceededVolume(policy Policy, pod *v1.Pod, stats *statsapi.PodStats) (Eviction, bool) {
+	for i := range pod.Spec.Volumes {
+		volume := &pod.Spec.Volumes[i]
+		if volume.EmptyDir == nil || volume.EmptyDir.SizeLimit == nil {
+			continue
+		}
+		if volume.EmptyDir.Medium == v1.StorageMediumMemory && policy.KernelLimitsMemoryVolumes {
+			continue
+		}
+		size := volume.EmptyDir.SizeLimit
+		used, known := observe.LastVolumeUsed(stats, volume.Name)
+		if known && size.Sign() > 0 && used.Cmp(observe.AmountOf(*size)) > 0 {
+			return limitEviction(pod, CauseEmptyDirLimit,
+				fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", volume.Name, size.String())), true
+		}
+	}
+	return Eviction{}, false
+}
+
+// exceededPod compares the pod's whole ephemeral storage with its limit.
+func exceededPod(pod *v1.Pod, limit observe.Amount, stats *statsapi.PodStats) (Eviction, bool) {
+	if observe.BytesUsed(stats.EphemeralStorage).Cmp(limit) <= 0 {
+		return Eviction{}, false
+	}
+	// As text the limit has the notation that the pod's author chose.
+	written := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})[v1.ResourceEphemeralStorage]
+	return limitEviction(pod, CausePodLimit,
+		fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", written.String())), true
+}
+
+// exceededContainer compares what each container writes with its own limit:
+// its log, and its root filesystem unless that lies on a filesystem of its own.
+func exceededContainer(layout observe.Layout, pod *v1.Pod, stats *statsapi.PodStats) (Eviction, bool) {
+	for i := range stats.Containers {
+		container := &stats.Containers[i]
+		resources := runningContainer(pod, container.Name)
+		if resources == nil {
+			continue
+		}
+		limit := resources.Limits.StorageEphemeral()
+		used := observe.BytesUsed(container.Logs)
+		if !layout.DedicatedImageFs {
+			used = used.Add(observe.BytesUsed(container.Rootfs))
+		}
+		if !limit.IsZero() && used.Cmp(observe.AmountOf(*limit)) > 0 {
+			return limitEviction(pod, CauseContainerLimit,
+				fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", container.Name, limit.String())), true
+		}
+	}
+	return Eviction{}, false
+}
+
+// runningContainer returns the resources of the container or sidecar of that name;
+// nil for an init container that ends, which upstream does not hold to a limit.
+func runningContainer(pod *v1.Pod, name string) *v1.ResourceRequirements {
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; c.Name == name && rank.Restartable(c) {
+			return &c.Resources
+		}
+	}
+	for i := range pod.Spec.Containers {
+		if c := &pod.Spec.Containers[i]; c.Name == name {
+			return &c.Resources
+		}
+	}
+	return nil
+}

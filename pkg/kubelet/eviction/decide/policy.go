@@ -1,0 +1,64 @@
+/*
+Copyright The kubelet-eviction Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package decide
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
+
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/observe"
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/threshold"
+)
+
+// Policy is everything a step depends on that does not change from pass to
+// pass: the configuration, the layout of the disks, and the answers of the
+// feature gates. It must not change while a step runs.
+type Policy struct {
+	// Thresholds are watched in this order. A State belongs to the thresholds
+	// it was made with; more may be appended, none removed or moved.
+	Thresholds []evictionapi.Threshold
+	// Layout of the node's filesystems.
+	Layout observe.Layout
+	// PressureTransitionPeriod is how long a condition stays after it was last raised.
+	PressureTransitionPeriod time.Duration
+	// MaxPodGracePeriodSeconds bounds the grace of a pod evicted for a soft threshold.
+	MaxPodGracePeriodSeconds int64
+	// LocalStorageLimits: pods that exceed their own limits of local storage are evicted.
+	LocalStorageLimits bool
+	// PodLevelResources is the answer of upstream's gate of that name.
+	PodLevelResources bool
+	// KernelLimitsMemoryVolumes is the answer of upstream's gate
+	// InPlacePodVerticalScalingMemoryBackedVolumes: the kernel holds emptyDir
+	// volumes on tmpfs to their size, and they are no business of ours.
+	KernelLimitsMemoryVolumes bool
+}
+
+// State is what a step remembers for the next. The zero value is that of a
+// kubelet which has just started. A step returns a new State and leaves the old
+// one as it was.
+type State struct {
+	// Standings of the policy's thresholds, in their order.
+	Standings []threshold.Standing
+	// RaisedAt holds when each node condition was last raised.
+	RaisedAt threshold.RaisedAt
+	// Conditions that the node has now.
+	Conditions []v1.NodeConditionType
+	// ObservedAt holds the time of each observation of the last pass.
+	ObservedAt map[evictionapi.Signal]time.Time
+}

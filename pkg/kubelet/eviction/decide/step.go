@@ -1,0 +1,163 @@
+/*
+Copyright The kubelet-eviction Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package decide is the pure step at the heart of a pass: given the policy,
+// what was known before, and what is seen now, it says what to do. It touches
+// nothing: no clock, no file, no lock, no log, no feature gate. The same
+// arguments always give the same decision, so a step can be replayed, simulated
+// and read as a specification.
+//
+// With all of this project's feature gates off a step decides what the manager
+// of Kubernetes v1.37.2 decides. Where upstream takes the first of a map, and
+// so takes any, a step takes one of those that upstream might.
+package decide
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
+
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/observe"
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/rank"
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/threshold"
+)
+
+// Step decides one pass at now over the active pods and a snapshot of the node.
+// It returns the state to remember and what to do.
+func Step(policy Policy, before State, pods []*v1.Pod, seen observe.Snapshot, now time.Time) (State, Decision) {
+	after := State{
+		Standings:  threshold.Advance(policy.Thresholds, before.Standings, seen.Observations, now),
+		ObservedAt: make(map[evictionapi.Signal]time.Time, len(seen.Observations)),
+	}
+	for signal, observation := range seen.Observations {
+		after.ObservedAt[signal] = observation.Time
+	}
+	met := thresholdsWhere(policy.Thresholds, func(i int) bool { return after.Standings[i].IsMet() })
+	after.RaisedAt = before.RaisedAt.With(threshold.Raised(met), now)
+	after.Conditions = after.RaisedAt.Within(policy.PressureTransitionPeriod, now)
+
+	var decision Decision
+	if policy.LocalStorageLimits {
+		decision.OverLimit, decision.CriticalOverLimit = overLimit(policy, pods, seen)
+		if len(decision.OverLimit) > 0 {
+			return after, decision
+		}
+	}
+	starved := thresholdsWhere(policy.Thresholds, func(i int) bool {
+		return after.Standings[i].PastGrace && fresh(policy.Thresholds[i].Signal, before, seen)
+	})
+	if len(starved) > 0 {
+		decision.Shortage = shortageOf(policy, starved, pods, seen)
+	}
+	return after, decision
+}
+
+// Resolved says whether, after a reclaim, no threshold of any signal is short
+// of its goal any more, so that no pod need go.
+func Resolved(policy Policy, seen observe.Observations) bool {
+	return !slices.ContainsFunc(policy.Thresholds, func(t evictionapi.Threshold) bool {
+		observation, found := seen[t.Signal]
+		return found && threshold.Unresolved(t, observation)
+	})
+}
+
+func thresholdsWhere(thresholds []evictionapi.Threshold, holds func(int) bool) []evictionapi.Threshold {
+	var found []evictionapi.Threshold
+	for i, t := range thresholds {
+		if holds(i) {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+// fresh says whether a signal was observed, and later than in the pass before:
+// a threshold is acted upon once an observation.
+func fresh(signal evictionapi.Signal, before State, seen observe.Snapshot) bool {
+	observation, found := seen.Observations[signal]
+	if !found {
+		return false
+	}
+	last, observedBefore := before.ObservedAt[signal]
+	return !observedBefore || observation.Newer(last)
+}
+
+// CompareUrgency orders thresholds: by the order of the signals, and of two on
+// one signal the one with the shorter grace period first.
+func CompareUrgency(a, b evictionapi.Threshold) int {
+	return cmp.Or(cmp.Compare(observe.Place(a.Signal), observe.Place(b.Signal)), cmp.Compare(a.GracePeriod, b.GracePeriod))
+}
+
+// shortageOf says what to do about the most urgent of the starved thresholds.
+func shortageOf(policy Policy, starved []evictionapi.Threshold, pods []*v1.Pod, seen observe.Snapshot) *Shortage {
+	slices.SortStableFunc(starved, CompareUrgency)
+	t := starved[0]
+	traits, known := observe.TraitsOf(t.Signal)
+	if !known {
+		return nil
+	}
+	shortage := &Shortage{Threshold: t, Resource: traits.Resource, Starved: starved}
+	if policy.Layout.Unsupported {
+		return shortage
+	}
+	remedy := remedies[policy.Layout][traits.Filesystem]
+	order := rank.Order{Resource: traits.Resource, Parts: remedy.parts}
+	shortage.Ranked = true
+	shortage.Reclaim = remedy.reclaim
+	shortage.Candidates = order.Pods(pods, seen, policy.PodLevelResources)
+	for _, candidate := range shortage.Candidates {
+		if rank.Critical(candidate.Pod) {
+			shortage.Spared = append(shortage.Spared, candidate.Pod)
+			continue
+		}
+		shortage.Victim = eviction(policy, shortage, candidate.Pod, seen)
+		break
+	}
+	return shortage
+}
+
+func eviction(policy Policy, shortage *Shortage, pod *v1.Pod, seen observe.Snapshot) *Eviction {
+	message, annotations := Explain(shortage, pod, seen, policy.PodLevelResources)
+	return &Eviction{
+		Pod:                pod,
+		GracePeriodSeconds: Grace(shortage.Threshold, policy.MaxPodGracePeriodSeconds, pod),
+		Cause:              string(shortage.Threshold.Signal),
+		Message:            message,
+		Annotations:        annotations,
+		Disruption:         true,
+	}
+}
+
+// immediateGracePeriodSeconds is how long a pod has that must go at once: as
+// upstream has it, the least that the runtime does not take for "kill without
+// asking".
+const immediateGracePeriodSeconds = 1
+
+// Grace returns how many seconds a pod has to stop when it is evicted for the
+// threshold: one for a hard threshold, for a soft one the maximum of the
+// configuration or the pod's own period, whichever is less.
+func Grace(t evictionapi.Threshold, maximum int64, pod *v1.Pod) int64 {
+	if threshold.Hard(t) {
+		return immediateGracePeriodSeconds
+	}
+	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
+		return min(maximum, *own)
+	}
+	return maximum
+}

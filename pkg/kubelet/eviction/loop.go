@@ -1,0 +1,84 @@
+/*
+Copyright The kubelet-eviction Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package eviction
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"k8s.io/klog/v2"
+	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
+
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/act"
+)
+
+// Start runs passes in the background until the context ends.
+func (m *manager) Start(ctx context.Context, diskInfoProvider DiskInfoProvider, podFunc ActivePodsFunc, podCleanedUpFunc PodCleanedUpFunc, monitoringInterval time.Duration) {
+	klog.FromContext(ctx).Info("Starting the eviction manager", "interval", monitoringInterval)
+	if m.config.KernelMemcgNotification || runtime.GOOS == "windows" {
+		m.startNotifiers(ctx, diskInfoProvider, podFunc)
+	}
+	go m.loop(ctx, diskInfoProvider, podFunc, podCleanedUpFunc, monitoringInterval)
+}
+
+// startNotifiers watches each memory threshold; a crossing runs a pass beside the loop.
+func (m *manager) startNotifiers(ctx context.Context, diskInfo DiskInfoProvider, pods ActivePodsFunc) {
+	logger := klog.FromContext(ctx)
+	crossed := func(message string) {
+		logger.Info(message)
+		if _, err := m.pass(ctx, diskInfo, pods); err != nil {
+			logger.Error(err, "A pass failed")
+		}
+	}
+	for _, t := range m.config.Thresholds {
+		if t.Signal != evictionapi.SignalMemoryAvailable && t.Signal != evictionapi.SignalAllocatableMemoryAvailable {
+			continue
+		}
+		notifier, err := NewMemoryThresholdNotifier(logger, t, m.config.PodCgroupRoot, &CgroupNotifierFactory{}, crossed)
+		if err != nil {
+			logger.Error(err, "Could not watch a memory threshold, the loop alone does", "signal", t.Signal)
+			continue
+		}
+		go notifier.Start(ctx)
+		m.mu.Lock()
+		m.notifiers = append(m.notifiers, notifier)
+		m.mu.Unlock()
+	}
+}
+
+// loop runs pass after pass: at once when pods were evicted and are cleaned up,
+// else after the interval. The interval is the runtime's time, as it is
+// upstream, whatever clock the manager has.
+func (m *manager) loop(ctx context.Context, diskInfo DiskInfoProvider, pods ActivePodsFunc, cleanedUp PodCleanedUpFunc, interval time.Duration) {
+	logger := klog.FromContext(ctx)
+	for ctx.Err() == nil {
+		evicted, err := m.pass(ctx, diskInfo, pods)
+		if err != nil {
+			logger.Error(err, "A pass failed")
+		}
+		if len(evicted) > 0 {
+			act.AwaitCleanup(ctx, evicted, cleanedUp, m.clock)
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(interval):
+		}
+	}
+	logger.Info("The eviction manager has stopped", "err", ctx.Err())
+}

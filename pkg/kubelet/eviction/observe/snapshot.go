@@ -1,0 +1,61 @@
+/*
+Copyright The kubelet-eviction Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package observe
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
+)
+
+// Observation is a signal's available and capacity at a time, in the signal's
+// own unit: bytes, inodes or processes. A number that the kernel or the
+// summary let underflow shows as negative here, as it does upstream.
+type Observation struct {
+	Available int64
+	Capacity  int64
+	// Time is when the numbers were taken; zero where the source does not say.
+	Time time.Time
+}
+
+// Observations holds what was observed. A signal that is missing was not
+// observed: one of its numbers was absent.
+type Observations map[evictionapi.Signal]Observation
+
+// Quantity writes n in the format of the signal.
+func Quantity(signal evictionapi.Signal, n int64) *resource.Quantity {
+	traits, known := TraitsOf(signal)
+	if !known {
+		return resource.NewQuantity(n, resource.DecimalSI)
+	}
+	return resource.NewQuantity(n, traits.Format)
+}
+
+// Snapshot is one reading of the node: its signals, and its pods' stats.
+// It must not change once made, nor the summary it was made from.
+type Snapshot struct {
+	Observations Observations
+	pods         map[string]*statsapi.PodStats
+}
+
+// PodStats returns what was read of a pod; nil when nothing was.
+func (s Snapshot) PodStats(uid types.UID) *statsapi.PodStats {
+	return s.pods[string(uid)]
+}
