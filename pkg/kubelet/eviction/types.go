@@ -101,13 +101,6 @@ type CgroupNotifier interface {
 	Stop()
 }
 
-// NotifierFactory makes cgroup notifiers.
-type NotifierFactory interface {
-	// NewCgroupNotifier makes one for the attribute of the cgroup at path to
-	// cross threshold, in the attribute's unit.
-	NewCgroupNotifier(logger klog.Logger, path, attribute string, threshold int64) (CgroupNotifier, error)
-}
-
 // ThresholdNotifier calls a handler when a memory threshold is crossed.
 type ThresholdNotifier interface {
 	// Description names the threshold for logs.
@@ -116,4 +109,11 @@ type ThresholdNotifier interface {
 	Start(ctx context.Context)
 	// UpdateThreshold moves the value that is watched to fit the latest numbers.
 	UpdateThreshold(ctx context.Context, summary *statsapi.Summary) error
+}
+
+// NotifierFactory makes cgroup notifiers.
+type NotifierFactory interface {
+	// NewCgroupNotifier makes one for the attribute of the cgroup at path to
+	// cross threshold, in the attribute's unit.
+	NewCgroupNotifier(logger klog.Logger, path, attribute string, threshold int64) (CgroupNotifier, error)
 }

@@ -202,7 +202,7 @@ func memoryUsage(memory *statsapi.MemoryStats) *resource.Quantity {
 }
 
 func processUsage(processes *statsapi.ProcessStats) uint64 {
-	return uint64(observe.Processes(processes).Int64())
+	return observe.Processes(processes)
 }
 
 // localVolumeNames finds the volumes that count as local by asking what each
@@ -376,8 +376,10 @@ func byKeys(order rank.Order, stats statsFunc, keep func(rank.Keys) rank.Keys) c
 	return func(p1, p2 *v1.Pod) int { return keys(p1).Compare(keys(p2)) }
 }
 
-func groupOnly(k rank.Keys) rank.Keys  { return rank.Keys{Group: k.Group} }
-func excessOnly(k rank.Keys) rank.Keys { return rank.Keys{NoStats: k.NoStats, Excess: k.Excess} }
+func groupOnly(k rank.Keys) rank.Keys { return rank.Keys{Group: k.Group} }
+func excessOnly(k rank.Keys) rank.Keys {
+	return rank.Keys{NoStats: k.NoStats, Excess: k.Excess, Processes: k.Processes}
+}
 
 func priority(p1, p2 *v1.Pod) int {
 	none := func(*v1.Pod) (statsapi.PodStats, bool) { return statsapi.PodStats{}, false }

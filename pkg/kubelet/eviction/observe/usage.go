@@ -113,11 +113,11 @@ func WorkingSet(memory *statsapi.MemoryStats) Amount {
 }
 
 // Processes returns the number of processes; nothing when unknown.
-func Processes(stats *statsapi.ProcessStats) Amount {
+func Processes(stats *statsapi.ProcessStats) uint64 {
 	if stats == nil || stats.ProcessCount == nil {
-		return Amount{}
+		return 0
 	}
-	return Units(int64(*stats.ProcessCount))
+	return *stats.ProcessCount
 }
 
 // LastVolumeUsed returns the used bytes of the last volume of that name in the

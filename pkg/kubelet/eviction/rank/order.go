@@ -60,9 +60,11 @@ type Keys struct {
 	Priority int32
 	// NoStats pods come before others of the same priority.
 	NoStats bool
-	// Excess comes last, the largest first: usage above request in bytes, or
-	// the number of processes.
+	// Excess comes last, the largest first: usage above request, in bytes or
+	// inodes.
 	Excess observe.Amount
+	// Processes comes instead of it for process IDs, the largest first.
+	Processes uint64
 }
 
 // Compare returns a negative number when a pod with keys k goes before one with
@@ -80,7 +82,13 @@ func (k Keys) Compare(other Keys) int {
 		}
 		return 1
 	}
-	return other.Excess.Cmp(k.Excess)
+	if by := other.Excess.Cmp(k.Excess); by != 0 {
+		return by
+	}
+	// Upstream subtracts one count from the other and takes the result for
+	// signed. For numbers of processes that is a comparison; for numbers that
+	// cannot be true it gives the same nonsense here as there.
+	return cmp.Compare(int64(other.Processes-k.Processes), 0)
 }
 
 // Candidate is a pod with its place in the order.
@@ -98,7 +106,7 @@ func (o Order) KeysOf(pod *v1.Pod, stats *statsapi.PodStats, podLevelResources b
 	if o.Resource == observe.ResourcePIDs {
 		keys.Group = NotCompared
 		if stats != nil {
-			keys.Excess = observe.Processes(stats.ProcessStats)
+			keys.Processes = observe.Processes(stats.ProcessStats)
 		}
 		return keys
 	}

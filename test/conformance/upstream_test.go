@@ -1,0 +1,153 @@
+/*
+Copyright The kubelet-eviction Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package conformance
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestUpstreamUnitTests runs upstream's own unit tests, unmodified and straight
+// from the module cache, in the name space of our package. testdata/shim_test.go
+// joins them and offers the unexported names they use. A test that a later
+// version adds is run without a change here, as long as it uses no new name.
+func TestUpstreamUnitTests(t *testing.T) {
+	theirs := filepath.Join(goList(t, "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes"), "pkg", "kubelet", "eviction")
+	mine := goList(t, "-f", "{{.Dir}}", ourPath)
+	shim, err := filepath.Abs("testdata/shim_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	replace := map[string]string{filepath.Join(mine, "zz_shim_test.go"): shim}
+	for _, own := range glob(t, mine) {
+		// Our own tests stay out: an empty path means that there is no such file.
+		replace[own] = ""
+	}
+	expected := map[string]bool{}
+	for _, file := range glob(t, theirs) {
+		replace[filepath.Join(mine, filepath.Base(file))] = file
+		for _, name := range testsOf(t, file) {
+			expected[name] = true
+		}
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlayFile := filepath.Join(t.TempDir(), "overlay.json")
+	if err := os.WriteFile(overlayFile, overlay, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	args := append([]string{"test", "-json", "-vet=off", "-count=1", "-overlay", overlayFile}, raceFlags...)
+	output, err := exec.Command("go", append(args, ourPath)...).CombinedOutput()
+	outcomes := outcomesOf(output)
+	passed, skipped := 0, 0
+	for name := range expected {
+		switch outcomes[name] {
+		case "pass":
+			passed++
+		case "skip":
+			skipped++
+		default:
+			t.Errorf("%s: %q", name, outcomes[name])
+		}
+	}
+	if err != nil || t.Failed() {
+		t.Errorf("%v\n%s", err, plain(output))
+	}
+	report("upstream's unit tests %d/%d, %d skipped", passed, len(expected), skipped)
+}
+
+func goList(t *testing.T, args ...string) string {
+	t.Helper()
+	output, err := exec.Command("go", append([]string{"list"}, args...)...).Output()
+	if err != nil {
+		t.Fatalf("go list %v: %v", args, err)
+	}
+	return strings.TrimSpace(string(output))
+}
+
+func glob(t *testing.T, folder string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// testsOf returns the names of the top-level tests in a file.
+func testsOf(t *testing.T, file string) []string {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, declaration := range parsed.Decls {
+		function, ok := declaration.(*ast.FuncDecl)
+		if ok && function.Recv == nil && strings.HasPrefix(function.Name.Name, "Test") && function.Name.Name != "TestMain" {
+			names = append(names, function.Name.Name)
+		}
+	}
+	return names
+}
+
+type testEvent struct{ Action, Test, Output string }
+
+// events reads the lines of go test -json; what is no event is a complaint of
+// the compiler.
+func events(output []byte) []testEvent {
+	var all []testEvent
+	for _, line := range bytes.Split(output, []byte("\n")) {
+		var event testEvent
+		if json.Unmarshal(line, &event) != nil {
+			event = testEvent{Output: string(line) + "\n"}
+		}
+		all = append(all, event)
+	}
+	return all
+}
+
+func outcomesOf(output []byte) map[string]string {
+	outcomes := map[string]string{}
+	for _, event := range events(output) {
+		switch event.Action {
+		case "pass", "fail", "skip":
+			outcomes[event.Test] = event.Action
+		}
+	}
+	return outcomes
+}
+
+func plain(output []byte) string {
+	var b strings.Builder
+	for _, event := range events(output) {
+		b.WriteString(event.Output)
+	}
+	return b.String()
+}

@@ -1,0 +1,331 @@
+/*
+Copyright The kubelet-eviction Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package simnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/record"
+	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+	"k8s.io/kubernetes/pkg/kubelet/server/stats"
+)
+
+// Timeline is how time passes on a node: real or simulated time, or a driver's own.
+type Timeline interface {
+	Now() time.Time
+	Sleep(time.Duration)
+}
+
+// RunTime is the runtime's time; inside a testing/synctest bubble it is simulated.
+type RunTime struct{}
+
+// Now returns the time.
+func (RunTime) Now() time.Time { return time.Now() }
+
+// Sleep lets time pass.
+func (RunTime) Sleep(d time.Duration) { time.Sleep(d) }
+
+// Node is a node as its Spec describes it, at the present of a timeline. Its
+// methods may be called side by side.
+type Node struct {
+	Spec     Spec
+	Ref      *v1.ObjectReference
+	timeline Timeline
+	start    time.Time
+
+	mu    sync.Mutex
+	pods  []*simPod
+	trace []string
+	// freedImages and freedDead are when a collection took them; negative before.
+	freedImages, freedDead time.Duration
+	slice                  []*v1.Pod
+}
+
+var (
+	_ stats.SummaryProvider = &Node{}
+	_ record.EventRecorder  = &Node{}
+)
+
+// New makes a node whose story begins now.
+func New(spec Spec, timeline Timeline) *Node {
+	n := &Node{
+		Spec: spec, timeline: timeline, start: timeline.Now(),
+		Ref:         &v1.ObjectReference{Kind: "Node", Name: "node"},
+		freedImages: never, freedDead: never,
+	}
+	for _, pod := range spec.Pods {
+		n.pods = append(n.pods, newPod(pod))
+	}
+	return n
+}
+
+// Elapsed is the time since the story began.
+func (n *Node) Elapsed() time.Duration {
+	return n.timeline.Now().Sub(n.start)
+}
+
+// Note adds a line to the trace.
+func (n *Node) Note(format string, args ...any) {
+	line := fmt.Sprintf("%8s  %s", n.Elapsed().Round(time.Millisecond), fmt.Sprintf(format, args...))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.trace = append(n.trace, strings.TrimRight(line, " "))
+}
+
+// Trace returns what has happened so far, a line each.
+func (n *Node) Trace() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.trace)
+}
+
+// HasDedicatedImageFs answers as the kubelet's stats provider does.
+func (n *Node) HasDedicatedImageFs(context.Context) (bool, error) {
+	if n.Spec.Node.DiskInfoFails.Has(n.Elapsed()) {
+		return false, errors.New("no image filesystem stats yet")
+	}
+	return n.Spec.Node.DedicatedImageFs, nil
+}
+
+// HasDedicatedContainerFs answers as the kubelet's stats provider does.
+func (n *Node) HasDedicatedContainerFs(context.Context) (bool, error) {
+	return n.Spec.Node.SplitContainerFs, nil
+}
+
+// ActivePods returns the pods that run now.
+func (n *Node) ActivePods() []*v1.Pod {
+	at := n.Elapsed()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	active := []*v1.Pod{}
+	for _, pod := range n.pods {
+		if pod.running(at) {
+			active = append(active, pod.api)
+		}
+	}
+	if !n.Spec.Node.SameSlice {
+		return active
+	}
+	same := len(active) == len(n.slice) && !slices.ContainsFunc(active, func(pod *v1.Pod) bool { return !slices.Contains(n.slice, pod) })
+	if !same {
+		n.slice = active
+	}
+	return n.slice
+}
+
+// Get returns a summary whose stats were taken at the last multiple of StatsEvery.
+func (n *Node) Get(context.Context, bool) (*statsapi.Summary, error) {
+	now := n.Elapsed()
+	if n.Spec.Node.SummaryFails.Has(now) {
+		return nil, errors.New("cadvisor is not ready")
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.summary(now.Truncate(n.Spec.Node.StatsEvery), now), nil
+}
+
+// GetCPUAndMemoryStats is the other half of a summary provider.
+func (n *Node) GetCPUAndMemoryStats(ctx context.Context) (*statsapi.Summary, error) {
+	return n.Get(ctx, false)
+}
+
+// used is what pods and everything else hold at a time.
+type used struct {
+	memory, processes                        int64
+	layers, other, layerInodes, otherInodes  int64
+	dead, images, deadInodes, unusedImInodes int64
+}
+
+func (n *Node) usedAt(at time.Duration) used {
+	var u used
+	for _, pod := range n.pods {
+		if pod.running(at) {
+			u.memory += pod.use(pod.Memory, at)
+			u.processes += pod.use(pod.Processes, at)
+		}
+		layers, other, layerInodes, otherInodes := pod.disk(at)
+		u.layers += layers
+		u.other += other
+		u.layerInodes += layerInodes
+		u.otherInodes += otherInodes
+	}
+	node := n.Spec.Node
+	if n.freedDead == never || at < n.freedDead+node.GCRelease {
+		u.dead, u.deadInodes = node.Dead, node.DeadInodes
+	}
+	if n.freedImages == never || at < n.freedImages+node.GCRelease {
+		u.images, u.unusedImInodes = node.Images, node.ImagesInodes
+	}
+	return u
+}
+
+func (n *Node) summary(at, now time.Duration) *statsapi.Summary {
+	node := n.Spec.Node
+	u := n.usedAt(at)
+	taken := metav1.NewTime(n.start.Add(at))
+	if node.Untimed {
+		taken = metav1.Time{}
+	}
+	memory := func(capacity, used int64) *statsapi.MemoryStats {
+		available := max(0, capacity-used)
+		return &statsapi.MemoryStats{Time: taken, AvailableBytes: unsigned(available), WorkingSetBytes: unsigned(capacity - available), UsageBytes: unsigned(capacity - available)}
+	}
+	filesystem := func(bytes, usedBytes, inodes, usedInodes int64) *statsapi.FsStats {
+		return &statsapi.FsStats{
+			Time:           taken,
+			AvailableBytes: unsigned(max(0, bytes-usedBytes)), CapacityBytes: unsigned(bytes), UsedBytes: unsigned(usedBytes),
+			InodesFree: unsigned(max(0, inodes-usedInodes)), Inodes: unsigned(inodes), InodesUsed: unsigned(usedInodes),
+		}
+	}
+	nodeBytes, nodeInodes := node.NodeFsUsed.At(at)+u.other, u.otherInodes
+	imageBytes, imageInodes := node.ImageFsUsed.At(at)+u.images, u.unusedImInodes
+	layerBytes, layerInodes := u.layers+u.dead, u.layerInodes+u.deadInodes
+	if node.DedicatedImageFs && !node.SplitContainerFs {
+		imageBytes, imageInodes = imageBytes+layerBytes, imageInodes+layerInodes
+	} else {
+		nodeBytes, nodeInodes = nodeBytes+layerBytes, nodeInodes+layerInodes
+	}
+	if !node.DedicatedImageFs {
+		nodeBytes, nodeInodes = nodeBytes+imageBytes, nodeInodes+imageInodes
+	}
+	nodeFs := filesystem(node.NodeFs, nodeBytes, node.NodeInodes, nodeInodes)
+	imageFs, containerFs := nodeFs, nodeFs
+	if node.DedicatedImageFs {
+		imageFs = filesystem(node.ImageFs, imageBytes, node.ImageInodes, imageInodes)
+		if !node.SplitContainerFs {
+			containerFs = imageFs
+		}
+	}
+	processes, maxPID := node.Processes+u.processes, node.MaxPID
+	summary := &statsapi.Summary{Node: statsapi.NodeStats{
+		Memory:           memory(node.Memory, node.System+u.memory),
+		SystemContainers: []statsapi.ContainerStats{{Name: statsapi.SystemContainerPods, Memory: memory(node.Allocatable, u.memory)}},
+		Fs:               nodeFs,
+		Rlimit:           &statsapi.RlimitStats{Time: taken, MaxPID: &maxPID, NumOfRunningProcesses: &processes},
+	}}
+	if node.AbsurdMemory != "" && node.AbsurdAt.Has(now) {
+		summary.Node.Memory.AvailableBytes = absurd(node.AbsurdMemory)
+	}
+	if !node.NoRuntimeStats.Has(now) {
+		summary.Node.Runtime = &statsapi.RuntimeStats{ImageFs: imageFs, ContainerFs: containerFs}
+	}
+	for _, pod := range n.pods {
+		if pod.running(at) && !pod.NoStats.Has(now) {
+			summary.Pods = append(summary.Pods, pod.stats(at))
+		}
+	}
+	return summary
+}
+
+// Kill is the kubelet's killPodNow.
+func (n *Node) Kill(api *v1.Pod, isEvicted bool, grace *int64, fn func(*v1.PodStatus)) error {
+	pod := n.find(api)
+	status := v1.PodStatus{}
+	fn(&status)
+	seconds := "none"
+	if grace != nil {
+		seconds = fmt.Sprint(*grace)
+	}
+	n.Note("kill %s grace=%s evicted=%v phase=%s reason=%s", pod.Name, seconds, isEvicted, status.Phase, status.Reason)
+	n.Note("  message: %s", status.Message)
+	for _, condition := range status.Conditions {
+		n.Note("  condition: %s=%s %s generation=%d same-message=%v", condition.Type, condition.Status, condition.Reason, condition.ObservedGeneration, condition.Message == status.Message)
+	}
+	n.timeline.Sleep(pod.PodSpec.Kill)
+	if pod.KillFails {
+		return errors.New("the runtime does not answer")
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	pod.killedAt = n.Elapsed()
+	return nil
+}
+
+// CleanedUp says whether everything that a pod held has been given back.
+func (n *Node) CleanedUp(api *v1.Pod) bool {
+	pod := n.find(api)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return pod.killedAt != never && n.Elapsed() >= pod.killedAt+pod.Cleanup
+}
+
+func (n *Node) find(api *v1.Pod) *simPod {
+	for _, pod := range n.pods {
+		if pod.api == api {
+			return pod
+		}
+	}
+	panic(fmt.Sprintf("pod %s is not of this node", api.Name))
+}
+
+// DeleteUnusedImages is the kubelet's image manager.
+func (n *Node) DeleteUnusedImages(context.Context) error {
+	return n.collect("unused images", &n.freedImages)
+}
+
+// DeleteAllUnusedContainers is the kubelet's container collector.
+func (n *Node) DeleteAllUnusedContainers(context.Context) error {
+	return n.collect("dead containers", &n.freedDead)
+}
+
+func (n *Node) collect(what string, freedAt *time.Duration) error {
+	n.Note("delete %s", what)
+	n.timeline.Sleep(n.Spec.Node.GC)
+	if n.Spec.Node.GCFails {
+		return errors.New("the runtime does not answer")
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if *freedAt == never {
+		*freedAt = n.Elapsed()
+	}
+	return nil
+}
+
+// Event records an event.
+func (n *Node) Event(object runtime.Object, eventType, reason, message string) {
+	n.AnnotatedEventf(object, nil, eventType, reason, "%s", message)
+}
+
+// Eventf records an event.
+func (n *Node) Eventf(object runtime.Object, eventType, reason, format string, args ...any) {
+	n.AnnotatedEventf(object, nil, eventType, reason, format, args...)
+}
+
+// AnnotatedEventf records an event.
+func (n *Node) AnnotatedEventf(object runtime.Object, annotations map[string]string, eventType, reason, format string, args ...any) {
+	name := "?"
+	switch object := object.(type) {
+	case *v1.Pod:
+		name = "pod " + object.Name
+	case *v1.ObjectReference:
+		name = "node"
+	}
+	n.Note("event %s %s %s: %s", name, eventType, reason, fmt.Sprintf(format, args...))
+	for _, key := range sortedKeys(annotations) {
+		n.Note("  %s: %s", key, annotations[key])
+	}
+}
