@@ -78,14 +78,14 @@ const (
 // upstream happened to choose alike.
 func compare(t *testing.T, spec simnode.Spec, tally *tally) string {
 	tally.nodes++
-	mine := live(t, spec, startOurs)
+	mine := simnode.Live(t, spec, simnode.Ours)
 	if slices.ContainsFunc(mine, func(line string) bool { return strings.Contains(line, "  kill ") }) {
 		tally.evicting++
 	}
 	furthest, parting := -1, 0
 	var nearest []string
 	for lives := range mostLives {
-		trace := live(t, spec, startUpstream)
+		trace := simnode.Live(t, spec, simnode.Upstream)
 		if slices.Equal(mine, trace) {
 			if lives > 0 {
 				tally.asSets++

@@ -28,24 +28,16 @@ import (
 
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/kubernetes/pkg/kubelet/metrics"
-)
 
-// gates of the project, all of them.
-var gates = []string{
-	"EvictionPromptWake", "EvictionConcurrentKills", "EvictionEvidence", "EvictionTargetedReclaim",
-	"EvictionJournal", "EvictionReclaimableMemory", "EvictionPressureSignals",
-}
+	"github.com/kubelet-eviction/kubelet-eviction/test/simnode"
+)
 
 // nodes is how many random nodes live under both managers.
 var nodes = flag.Int("nodes", 2000, "random nodes in the differential test")
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	off := map[string]bool{}
-	for _, gate := range gates {
-		off[gate] = false
-	}
-	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(off); err != nil {
+	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(simnode.AllGatesOff()); err != nil {
 		panic(err)
 	}
 	metrics.Register()

@@ -58,10 +58,12 @@ type Node struct {
 
 	mu    sync.Mutex
 	pods  []*simPod
-	trace []string
+	trace []entry
 	// freedImages and freedDead are when a collection took them; negative before.
 	freedImages, freedDead time.Duration
 	slice                  []*v1.Pod
+	// acts counts what managers did, so that Watch need not look when nothing was.
+	acts int
 }
 
 var (
@@ -89,17 +91,31 @@ func (n *Node) Elapsed() time.Duration {
 
 // Note adds a line to the trace.
 func (n *Node) Note(format string, args ...any) {
-	line := fmt.Sprintf("%8s  %s", n.Elapsed().Round(time.Millisecond), fmt.Sprintf(format, args...))
+	at := n.Elapsed()
+	line := fmt.Sprintf("%8s  %s", at.Truncate(time.Millisecond), fmt.Sprintf(format, args...))
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.trace = append(n.trace, strings.TrimRight(line, " "))
+	n.acts++
+	n.trace = append(n.trace, entry{at: at, line: strings.TrimRight(line, " ")})
 }
 
-// Trace returns what has happened so far, a line each.
-func (n *Node) Trace() []string {
+// TraceUntil returns what happened before a time, a line each.
+func (n *Node) TraceUntil(end time.Duration) []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return slices.Clone(n.trace)
+	var lines []string
+	for _, entry := range n.trace {
+		if entry.at < end {
+			lines = append(lines, entry.line)
+		}
+	}
+	return lines
+}
+
+// entry is a line of the trace and when it was written.
+type entry struct {
+	at   time.Duration
+	line string
 }
 
 // HasDedicatedImageFs answers as the kubelet's stats provider does.
@@ -250,18 +266,30 @@ func (n *Node) Kill(api *v1.Pod, isEvicted bool, grace *int64, fn func(*v1.PodSt
 		seconds = fmt.Sprint(*grace)
 	}
 	n.Note("kill %s grace=%s evicted=%v phase=%s reason=%s", pod.Name, seconds, isEvicted, status.Phase, status.Reason)
-	n.Note("  message: %s", status.Message)
+	n.noteMessage(pod, status.Message)
 	for _, condition := range status.Conditions {
-		n.Note("  condition: %s=%s %s generation=%d same-message=%v", condition.Type, condition.Status, condition.Reason, condition.ObservedGeneration, condition.Message == status.Message)
+		n.Note("  condition: %s=%s %s generation=%d", condition.Type, condition.Status, condition.Reason, condition.ObservedGeneration)
+		n.noteMessage(pod, condition.Message)
 	}
 	n.timeline.Sleep(pod.PodSpec.Kill)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.acts++
 	if pod.KillFails {
 		return errors.New("the runtime does not answer")
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	pod.killedAt = n.Elapsed()
 	return nil
+}
+
+// noteMessage notes a message that is not the one of the pod's last event.
+func (n *Node) noteMessage(pod *simPod, message string) {
+	n.mu.Lock()
+	same := pod.lastEvent == message
+	n.mu.Unlock()
+	if !same {
+		n.Note("  message: %s", message)
+	}
 }
 
 // CleanedUp says whether everything that a pod held has been given back.
@@ -317,14 +345,19 @@ func (n *Node) Eventf(object runtime.Object, eventType, reason, format string, a
 
 // AnnotatedEventf records an event.
 func (n *Node) AnnotatedEventf(object runtime.Object, annotations map[string]string, eventType, reason, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
 	name := "?"
 	switch object := object.(type) {
 	case *v1.Pod:
 		name = "pod " + object.Name
+		pod := n.find(object)
+		n.mu.Lock()
+		pod.lastEvent = message
+		n.mu.Unlock()
 	case *v1.ObjectReference:
 		name = "node"
 	}
-	n.Note("event %s %s %s: %s", name, eventType, reason, fmt.Sprintf(format, args...))
+	n.Note("event %s %s %s: %s", name, eventType, reason, message)
 	for _, key := range sortedKeys(annotations) {
 		n.Note("  %s: %s", key, annotations[key])
 	}

@@ -35,6 +35,8 @@ type simPod struct {
 	api *v1.Pod
 	// killedAt is when its kill had succeeded; negative while it has not.
 	killedAt time.Duration
+	// lastEvent is the message of the last event about the pod.
+	lastEvent string
 }
 
 const never = time.Duration(-1)

@@ -62,16 +62,17 @@ var arrivals = func() []*v1.Pod {
 }()
 
 // Watch notes every change of the node's conditions, of what it admits, and of
-// what counted says, until the context ends. counted may be nil.
+// what counted says, until the context ends.
 func (n *Node) Watch(ctx context.Context, manager Pressure, handler lifecycle.PodAdmitHandler, counted func() string) {
-	last, lastCounted := n.sample(ctx, manager, handler), ""
+	last, lastCounted, lastActs := Standing(false, false, false, nil, "", ""), "", 0
 	n.timeline.Sleep(sampleAt)
 	for ctx.Err() == nil {
-		if counted != nil {
+		if acts := n.actsSoFar(); acts != lastActs {
 			if now := counted(); now != lastCounted {
 				n.Note("counted %s", now)
 				lastCounted = now
 			}
+			lastActs = n.actsSoFar()
 		}
 		if now := n.sample(ctx, manager, handler); now != last {
 			n.Note("%s", now)
@@ -79,6 +80,12 @@ func (n *Node) Watch(ctx context.Context, manager Pressure, handler lifecycle.Po
 		}
 		n.timeline.Sleep(sampleEvery)
 	}
+}
+
+func (n *Node) actsSoFar() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.acts
 }
 
 func (n *Node) sample(ctx context.Context, manager Pressure, handler lifecycle.PodAdmitHandler) string {
