@@ -74,13 +74,16 @@ func enforced(s Spec) []string {
 	return nil
 }
 
+// quiet is a context whose logger says nothing.
+var quiet = klog.NewContext(context.Background(), logr.Discard())
+
 // Live lets a node live its story under a manager, in simulated time, and
 // returns what happened. The kubelet's metrics must be registered; they are
 // global, so that no two nodes may live side by side.
 func Live(t *testing.T, spec Spec, start Starter) (trace []string) {
 	before := counted()
 	synctest.Test(t, func(*testing.T) {
-		ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), klog.Logger(logr.Discard())))
+		ctx, cancel := context.WithCancel(quiet)
 		n := New(spec, RunTime{})
 		// Time stands still once this function returns, and upstream's loop may
 		// have a kill, two collections and a clean-up to finish.

@@ -17,7 +17,6 @@ limitations under the License.
 package simnode
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -92,25 +91,25 @@ type stepLife struct {
 	timeline *stepTime
 	policy   decide.Policy
 	state    decide.State
-	// watched is how many thresholds a pass looks at: those of the container
-	// filesystem join after the first.
-	watched                  int
+	// disksKnown says that the layout has been asked for. The thresholds of the
+	// container filesystem join after the pass that asked.
+	disksKnown               bool
 	counts                   counts
 	lastCounts, lastStanding string
 }
 
 func (l *stepLife) pass() []*v1.Pod {
-	ctx := context.Background()
+	ctx := quiet
 	if len(l.policy.Thresholds) == 0 && !l.policy.LocalStorageLimits {
 		return nil
 	}
-	if l.watched == 0 {
+	policy := l.policy
+	if !l.disksKnown {
 		if _, err := l.HasDedicatedImageFs(ctx); err != nil {
 			return nil
 		}
-		l.watched = len(l.policy.Thresholds)
-		l.policy.Thresholds, _ = threshold.WithContainerFs(l.policy.Thresholds, l.policy.Layout)
-		defer func() { l.watched = len(l.policy.Thresholds) }()
+		l.disksKnown = true
+		l.policy.Thresholds, _ = threshold.WithContainerFs(policy.Thresholds, policy.Layout)
 	}
 	pods := l.ActivePods()
 	summary, err := l.Get(ctx, true)
@@ -118,8 +117,6 @@ func (l *stepLife) pass() []*v1.Pod {
 		return nil
 	}
 	seen := observe.FromSummary(summary, observe.MemorySource{})
-	policy := l.policy
-	policy.Thresholds = policy.Thresholds[:l.watched]
 	var decision decide.Decision
 	l.state, decision = decide.Step(policy, l.state, pods, seen, l.timeline.Now())
 
@@ -156,7 +153,7 @@ func (l *stepLife) pass() []*v1.Pod {
 }
 
 func (l *stepLife) evict(eviction decide.Eviction) *v1.Pod {
-	act.Evict(context.Background(), eviction, l.Kill, l)
+	act.Evict(quiet, eviction, l.Kill, l)
 	l.counts[eviction.Cause]++
 	return eviction.Pod
 }

@@ -91,6 +91,11 @@ func NewManager(summaryProvider stats.SummaryProvider, config Config, killPodFun
 func newManager(summaries stats.SummaryProvider, config Config, kill KillPodFunc, images ImageGC, containers ContainerGC, recorder record.EventRecorder,
 	nodeRef *v1.ObjectReference, clock clock.WithTicker, localStorageLimits bool,
 ) *manager {
+	// The slice is about to be changed, and its capacity has a part in how (see
+	// threshold.WithContainerFs); the caller's stays as it is.
+	own := make([]evictionapi.Threshold, len(config.Thresholds), cap(config.Thresholds))
+	copy(own, config.Thresholds)
+	config.Thresholds = own
 	return &manager{
 		config:             config,
 		localStorageLimits: localStorageLimits,
@@ -129,9 +134,9 @@ func (m *manager) pass(ctx context.Context, diskInfo DiskInfoProvider, activePod
 
 	watched := policy
 	if firstPass {
-		// Upstream takes up the thresholds that it adds for the container
-		// filesystem after its first pass only.
-		watched.Thresholds = policy.Thresholds[:len(m.config.Thresholds)]
+		// Upstream takes up the thresholds of the container filesystem after its
+		// first pass only.
+		watched.Thresholds = m.config.Thresholds
 	}
 	seen := observe.FromSummary(summary, observe.PlatformMemory)
 	decision := m.step(watched, pods, seen)

@@ -19,7 +19,6 @@ package threshold
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
 
@@ -38,12 +37,17 @@ var containerFsSources = []struct{ containerFs, nodeFs, imageFs evictionapi.Sign
 // imagefs where it is dedicated to images and layers, else nodefs. Ones that
 // the user wrote are overridden in place, and the error names each of them; it
 // is a warning, the thresholds are good. Where there are none to follow, the
-// added threshold has no operator and is never met. The input is not changed.
+// added threshold has no operator and is never met.
+//
+// Like append, it may change the slice that it is given or return another, and
+// does so where upstream's would: its manager goes by the old slice for one
+// more pass.
 //
 // A container filesystem that is separate from an imagefs that is not
 // dedicated has no meaning, and changes nothing (upstream v1.37.2).
 func WithContainerFs(thresholds []evictionapi.Threshold, layout observe.Layout) ([]evictionapi.Threshold, error) {
-	all := slices.Clone(thresholds)
+	all := thresholds
+	given := len(thresholds)
 	var overridden []error
 	for _, source := range containerFsSources {
 		from := source.nodeFs
@@ -51,7 +55,7 @@ func WithContainerFs(thresholds []evictionapi.Threshold, layout observe.Layout) 
 			from = source.imageFs
 		}
 		for _, hard := range []bool{true, false} {
-			at := lastOf(all[:len(thresholds)], source.containerFs, hard)
+			at := lastOf(all[:given], source.containerFs, hard)
 			if at >= 0 {
 				overridden = append(overridden, fmt.Errorf("%s: the %s threshold is ignored; it follows %s", source.containerFs, kind(hard), from))
 			}

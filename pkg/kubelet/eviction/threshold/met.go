@@ -17,6 +17,7 @@ limitations under the License.
 package threshold
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -101,7 +102,9 @@ func Advance(thresholds []evictionapi.Threshold, before []Standing, seen observe
 		}
 	}
 	for i, t := range thresholds {
-		standings[i] = standings[i].Next(met[i], t.GracePeriod, now)
+		// Written twice, a threshold counts once: upstream keeps them in a map.
+		once := met[i] && !slices.Contains(thresholds[:i], t)
+		standings[i] = standings[i].Next(once, t.GracePeriod, now)
 	}
 	return standings
 }
