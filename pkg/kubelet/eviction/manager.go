@@ -54,6 +54,8 @@ type manager struct {
 	collectors         act.Collectors
 	recorder           record.EventRecorder
 	nodeRef            *v1.ObjectReference
+	// readers are idle *observe.Reader; a pass has one to itself.
+	readers sync.Pool
 
 	// mu guards what follows. It is held for the length of a step at most,
 	// never during a call that leaves the package, so that admission and node
@@ -108,6 +110,7 @@ func newManager(summaries stats.SummaryProvider, config Config, kill KillPodFunc
 		},
 		recorder: recorder,
 		nodeRef:  nodeRef,
+		readers:  sync.Pool{New: func() any { return new(observe.Reader) }},
 	}
 }
 
@@ -138,7 +141,9 @@ func (m *manager) pass(ctx context.Context, diskInfo DiskInfoProvider, activePod
 		// first pass only.
 		watched.Thresholds = m.config.Thresholds
 	}
-	seen := observe.FromSummary(summary, observe.PlatformMemory)
+	reader := m.readers.Get().(*observe.Reader)
+	defer m.readers.Put(reader)
+	seen := reader.FromSummary(summary, observe.PlatformMemory)
 	decision := m.step(watched, pods, seen)
 	logDecision(logger, watched, seen, decision)
 

@@ -40,8 +40,8 @@ const (
 // volumes, the pod, containers.
 func overLimit(policy Policy, pods []*v1.Pod, seen observe.Snapshot) (evictions []Eviction, critical []*v1.Pod) {
 	for _, pod := range pods {
-		limit, limited := rank.EphemeralStorageLimit(pod)
-		if !limited && !limitsVolumes(pod) {
+		limit := rank.EphemeralStorageLimit(pod)
+		if !limit.Given && !limitsVolumes(pod) {
 			continue
 		}
 		stats := seen.PodStats(pod.UID)
@@ -49,11 +49,11 @@ func overLimit(policy Policy, pods []*v1.Pod, seen observe.Snapshot) (evictions 
 			continue
 		}
 		found, exceeded := exceededVolume(policy, pod, stats)
-		if !exceeded && limited {
-			found, exceeded = exceededPod(pod, limit, stats)
+		if !exceeded && limit.Given {
+			found, exceeded = exceededPod(pod, limit.Total, stats)
 		}
-		if !exceeded && limited {
-			found, exceeded = exceededContainer(policy.Layout, pod, stats)
+		if !exceeded && limit.Given {
+			found, exceeded = exceededContainer(policy.Layout, pod, limit.Least, stats)
 		}
 		switch {
 		case !exceeded:
@@ -92,7 +92,7 @@ func exceededVolume(policy Policy, pod *v1.Pod, stats *statsapi.PodStats) (Evict
 		}
 		size := volume.EmptyDir.SizeLimit
 		used, known := observe.LastVolumeUsed(stats, volume.Name)
-		if known && size.Sign() > 0 && used.Cmp(observe.AmountOf(*size)) > 0 {
+		if known && size.Sign() > 0 && used.Cmp(observe.AmountOf(size)) > 0 {
 			return limitEviction(pod, CauseEmptyDirLimit,
 				fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", volume.Name, size.String())), true
 		}
@@ -113,19 +113,24 @@ func exceededPod(pod *v1.Pod, limit observe.Amount, stats *statsapi.PodStats) (E
 
 // exceededContainer compares what each container writes with its own limit:
 // its log, and its root filesystem unless that lies on a filesystem of its own.
-func exceededContainer(layout observe.Layout, pod *v1.Pod, stats *statsapi.PodStats) (Eviction, bool) {
+// Nearly every container uses less than the least limit of its pod, and needs
+// no closer look.
+func exceededContainer(layout observe.Layout, pod *v1.Pod, least observe.Amount, stats *statsapi.PodStats) (Eviction, bool) {
 	for i := range stats.Containers {
 		container := &stats.Containers[i]
+		used := observe.BytesUsed(container.Logs)
+		if !layout.DedicatedImageFs {
+			used = used.Add(observe.BytesUsed(container.Rootfs))
+		}
+		if used.Cmp(least) <= 0 {
+			continue
+		}
 		resources := runningContainer(pod, container.Name)
 		if resources == nil {
 			continue
 		}
 		limit := resources.Limits.StorageEphemeral()
-		used := observe.BytesUsed(container.Logs)
-		if !layout.DedicatedImageFs {
-			used = used.Add(observe.BytesUsed(container.Rootfs))
-		}
-		if !limit.IsZero() && used.Cmp(observe.AmountOf(*limit)) > 0 {
+		if !limit.IsZero() && used.Cmp(observe.AmountOf(limit)) > 0 {
 			return limitEviction(pod, CauseContainerLimit,
 				fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", container.Name, limit.String())), true
 		}

@@ -55,7 +55,7 @@ func Units(n int64) Amount {
 // AmountOf returns the amount of a quantity. What is finer than a billionth is
 // cut off; what does not fit in 128 bits becomes the largest or smallest
 // Amount. The quantity is not changed.
-func AmountOf(q resource.Quantity) Amount {
+func AmountOf(q *resource.Quantity) Amount {
 	if n, exact := q.AsInt64(); exact {
 		return Units(n)
 	}

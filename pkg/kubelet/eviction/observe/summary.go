@@ -33,17 +33,30 @@ type MemorySource struct {
 	UsedIsUsage bool
 }
 
+// Reader makes Snapshots out of the same memory again and again: most of what an
+// idle pass would allocate is the index of the pods. The zero value is ready.
+type Reader struct {
+	pods map[string]*statsapi.PodStats
+}
+
 // FromSummary makes a Snapshot of a summary. Every field of a summary is
 // optional: a signal of which a number is missing has no observation, and
 // where two pods carry one UID the later counts. A nil summary is an empty one.
 func FromSummary(summary *statsapi.Summary, memory MemorySource) Snapshot {
+	return new(Reader).FromSummary(summary, memory)
+}
+
+// FromSummary is the function of that name; the Snapshot is good until the next
+// call.
+func (r *Reader) FromSummary(summary *statsapi.Summary, memory MemorySource) Snapshot {
 	if summary == nil {
 		return Snapshot{}
 	}
-	s := Snapshot{
-		Observations: make(Observations, len(signals)),
-		pods:         make(map[string]*statsapi.PodStats, len(summary.Pods)),
+	if r.pods == nil {
+		r.pods = make(map[string]*statsapi.PodStats, len(summary.Pods))
 	}
+	clear(r.pods)
+	s := Snapshot{Observations: make(Observations, len(signals)), pods: r.pods}
 	for i := range summary.Pods {
 		s.pods[summary.Pods[i].PodRef.UID] = &summary.Pods[i]
 	}

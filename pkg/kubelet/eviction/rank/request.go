@@ -32,31 +32,57 @@ type total struct {
 	amount observe.Amount
 	// given says whether any container names the resource at all.
 	given bool
+	// least is the smallest amount of a container that names more than nothing.
+	least observe.Amount
 }
 
 func (t *total) add(list v1.ResourceList, name v1.ResourceName) {
-	if quantity, given := list[name]; given {
-		t.amount = t.amount.Add(observe.AmountOf(quantity))
-		t.given = true
+	if len(list) == 0 {
+		return
+	}
+	quantity, given := list[name]
+	if !given {
+		return
+	}
+	amount := observe.AmountOf(&quantity)
+	t.amount = t.amount.Add(amount)
+	t.given = true
+	if !amount.IsZero() && (t.least.IsZero() || amount.Cmp(t.least) < 0) {
+		t.least = amount
 	}
 }
 
 func (t *total) raiseTo(other total) {
 	if other.given && (!t.given || other.amount.Cmp(t.amount) > 0) {
-		*t = other
+		t.amount, t.given = other.amount, true
 	}
 }
 
-// containerTotal adds up what list returns for each container.
-func containerTotal(pod *v1.Pod, name v1.ResourceName, list func(*v1.ResourceRequirements) v1.ResourceList) total {
+// side is the list of a container's resources that is added up.
+type side bool
+
+const (
+	requests side = false
+	limits   side = true
+)
+
+func (s side) of(container *v1.Container) v1.ResourceList {
+	if s == limits {
+		return container.Resources.Limits
+	}
+	return container.Resources.Requests
+}
+
+// containerTotal adds up one side of each container.
+func containerTotal(pod *v1.Pod, name v1.ResourceName, side side) total {
 	var sum total
 	for i := range pod.Spec.Containers {
-		sum.add(list(&pod.Spec.Containers[i].Resources), name)
+		sum.add(side.of(&pod.Spec.Containers[i]), name)
 	}
 	var sidecars, initialising total
 	for i := range pod.Spec.InitContainers {
 		container := &pod.Spec.InitContainers[i]
-		resources := list(&container.Resources)
+		resources := side.of(container)
 		if Restartable(container) {
 			sum.add(resources, name)
 			sidecars.add(resources, name)
@@ -77,9 +103,6 @@ func Restartable(container *v1.Container) bool {
 	return container.RestartPolicy != nil && *container.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-func requests(r *v1.ResourceRequirements) v1.ResourceList { return r.Requests }
-func limits(r *v1.ResourceRequirements) v1.ResourceList   { return r.Limits }
-
 // Request returns how much of a resource a pod requests, as upstream's ranking
 // counts it (GetResourceRequestQuantity, Kubernetes v1.37.2): pod-level
 // requests instead of the containers' while upstream's gate PodLevelResources
@@ -91,21 +114,31 @@ func Request(pod *v1.Pod, name v1.ResourceName, podLevelResources bool) observe.
 	}
 	if pod.Spec.Resources != nil && resourcehelper.IsSupportedPodLevelResource(name) {
 		if quantity, given := pod.Spec.Resources.Requests[name]; given {
-			sum = total{amount: observe.AmountOf(quantity), given: true}
+			sum = total{amount: observe.AmountOf(&quantity), given: true}
 		}
 	}
 	if overhead, given := pod.Spec.Overhead[name]; given && !sum.amount.IsZero() {
-		sum.amount = sum.amount.Add(observe.AmountOf(overhead))
+		sum.amount = sum.amount.Add(observe.AmountOf(&overhead))
 	}
 	return sum.amount
 }
 
-// EphemeralStorageLimit returns a pod's limit of ephemeral storage, and whether
-// any of its containers sets one.
-func EphemeralStorageLimit(pod *v1.Pod) (observe.Amount, bool) {
+// StorageLimit is what a pod's containers may use of ephemeral storage.
+type StorageLimit struct {
+	// Given says whether any container sets a limit.
+	Given bool
+	// Total is the pod's limit.
+	Total observe.Amount
+	// Least is the smallest limit of one container, sidecars included: what
+	// uses no more than that exceeds none.
+	Least observe.Amount
+}
+
+// EphemeralStorageLimit returns a pod's limits of ephemeral storage.
+func EphemeralStorageLimit(pod *v1.Pod) StorageLimit {
 	sum := containerTotal(pod, v1.ResourceEphemeralStorage, limits)
 	if overhead, given := pod.Spec.Overhead[v1.ResourceEphemeralStorage]; given && !sum.amount.IsZero() {
-		sum.amount = sum.amount.Add(observe.AmountOf(overhead))
+		sum.amount = sum.amount.Add(observe.AmountOf(&overhead))
 	}
-	return sum.amount, sum.given
+	return StorageLimit{Given: sum.given, Total: sum.amount, Least: sum.least}
 }

@@ -1,0 +1,63 @@
+# Copyright The kubelet-eviction Authors.
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#     http://www.apache.org/licenses/LICENSE-2.0
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+# Everything a person does here, by name. `make help` lists it.
+
+SHELL := /usr/bin/env bash -o errexit -o nounset -o pipefail -c
+.DEFAULT_GOAL := help
+
+# The race detector needs cgo and a C compiler.
+RACE ?= $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && command -v "$$(go env CC)" > /dev/null && echo -race)
+# Random nodes in the differential test.
+NODES ?= 2000
+
+.PHONY: help
+help: ## Show this list.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: kubelet
+kubelet: ## Build _output/bin/kubelet with this package in it (minutes at first, then under one).
+	@hack/build-kubelet.sh patched
+
+.PHONY: kubelet-upstream
+kubelet-upstream: ## Build _output/bin/kubelet-upstream as it is, for comparison.
+	@hack/build-kubelet.sh upstream
+
+.PHONY: test
+test: ## Run every test that needs no node, and print the conformance counts.
+	@mkdir -p _output
+	@# -v makes the tests print their counts; the whole log is kept.
+	@if ! go test $(RACE) -timeout=60m -v $(TESTFLAGS) $$(go list ./... | grep -v /test/conformance) > _output/test.log 2>&1 \
+	  || ! go test $(RACE) -timeout=60m -v $(TESTFLAGS) ./test/conformance -nodes $(NODES) >> _output/test.log 2>&1; then \
+	  grep -vE '^(=== |I[0-9]{4} |E[0-9]{4} )' _output/test.log | tail -n 200; echo "test: FAILED, see _output/test.log"; exit 1; fi
+	@grep -E '^(ok|conformance:|.*SKIP)' _output/test.log
+	@echo "skipped: $$(grep -cE '^ *--- SKIP' _output/test.log || true)"
+
+.PHONY: test-long
+test-long: ## The same with ten times as many random nodes.
+	@$(MAKE) --no-print-directory test NODES=20000
+
+.PHONY: fuzz
+fuzz: ## Fuzz the parser of thresholds for a minute.
+	@go test -run '^$$' -fuzz FuzzParse -fuzztime 1m ./pkg/kubelet/eviction/threshold
+
+.PHONY: bench
+bench: ## Measure a pass beside one of upstream's and print the ratios.
+	@go run ./test/bench
+
+.PHONY: verify
+verify: ## Check format, vet, staticcheck, shell, licences, modules, layers and platforms.
+	@hack/verify.sh
+
+.PHONY: clean
+clean: ## Remove everything that was built.
+	@chmod -R u+w _output 2>/dev/null || true
+	@rm -rf _output
