@@ -17,7 +17,7 @@ limitations under the License.
 // Command bench measures a pass of the eviction manager beside one of
 // upstream's, in one run on one machine, through the exported API alone:
 //
-//	go run ./test/bench [-pods 110,500,5000] [-time 2s]
+//	go run ./test/bench [-pods 110,500,5000] [-time 1s]
 //
 // It prints a table with the ratio of the two, which carries over from machine
 // to machine, unlike the times.
@@ -30,7 +30,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"text/tabwriter"
 	"time"
 
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -41,7 +40,7 @@ import (
 func main() {
 	testing.Init()
 	pods := flag.String("pods", "110,500,5000", "numbers of pods, with commas between them")
-	duration := flag.Duration("time", 2*time.Second, "how long each measurement takes")
+	duration := flag.Duration("time", time.Second, "how long each of three measurements takes")
 	flag.Parse()
 	if err := run(*pods, *duration); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -56,24 +55,19 @@ func run(pods string, duration time.Duration) error {
 	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(simnode.AllGatesOff()); err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(table, "pods\tload\tupstream ms\tours ms\tratio\tupstream allocs/pod\tours allocs/pod\t")
+	fmt.Printf("%5s %7s %12s %8s %6s %20s %16s\n", "pods", "load", "upstream ms", "ours ms", "ratio", "upstream allocs/pod", "ours allocs/pod")
 	for _, text := range strings.Split(pods, ",") {
 		count, err := strconv.Atoi(text)
 		if err != nil || count < 1 {
 			return fmt.Errorf("-pods: %q is not a number of pods", text)
 		}
 		for _, load := range loads {
-			theirs := measure(startUpstream, load, count)
-			mine := measure(startOurs, load, count)
+			theirs, mine := measureBoth(load, count)
 			if theirs.N == 0 || mine.N == 0 {
 				return fmt.Errorf("%d pods, %s: the measurement failed", count, load.name)
 			}
-			fmt.Fprintf(table, "%d\t%s\t%.3f\t%.3f\t%.1f\t%.1f\t%.2f\t\n", count, load.name, milliseconds(theirs), milliseconds(mine),
+			fmt.Printf("%5d %7s %12.3f %8.3f %6.1f %20.1f %16.2f\n", count, load.name, milliseconds(theirs), milliseconds(mine),
 				milliseconds(theirs)/milliseconds(mine), float64(theirs.AllocsPerOp())/float64(count), float64(mine.AllocsPerOp())/float64(count))
-		}
-		if err := table.Flush(); err != nil {
-			return err
 		}
 	}
 	return nil
@@ -81,6 +75,23 @@ func run(pods string, duration time.Duration) error {
 
 func milliseconds(r testing.BenchmarkResult) float64 {
 	return float64(r.T.Nanoseconds()) / float64(r.N) / 1e6
+}
+
+// rounds of measuring both in turn; the fastest of each counts, since whatever
+// else the machine does can only slow a pass down.
+const rounds = 3
+
+func measureBoth(load load, pods int) (theirs, mine testing.BenchmarkResult) {
+	for round := range rounds {
+		a, b := measure(startUpstream, load, pods), measure(startOurs, load, pods)
+		if round == 0 || milliseconds(a) < milliseconds(theirs) {
+			theirs = a
+		}
+		if round == 0 || milliseconds(b) < milliseconds(mine) {
+			mine = b
+		}
+	}
+	return theirs, mine
 }
 
 func measure(start starter, load load, pods int) testing.BenchmarkResult {

@@ -20,6 +20,7 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 
@@ -40,20 +41,16 @@ const (
 // volumes, the pod, containers.
 func overLimit(policy Policy, pods []*v1.Pod, seen observe.Snapshot) (evictions []Eviction, critical []*v1.Pod) {
 	for _, pod := range pods {
-		limit := rank.EphemeralStorageLimit(pod)
-		if !limit.Given && !limitsVolumes(pod) {
-			continue
-		}
 		stats := seen.PodStats(pod.UID)
-		if stats == nil {
+		if stats == nil || withinEveryLimit(pod, observe.MostHeld(stats)) {
 			continue
 		}
 		found, exceeded := exceededVolume(policy, pod, stats)
-		if !exceeded && limit.Given {
-			found, exceeded = exceededPod(pod, limit.Total, stats)
+		if !exceeded {
+			found, exceeded = exceededPod(pod, stats)
 		}
-		if !exceeded && limit.Given {
-			found, exceeded = exceededContainer(policy.Layout, pod, limit.Least, stats)
+		if !exceeded {
+			found, exceeded = exceededContainer(policy.Layout, pod, stats)
 		}
 		switch {
 		case !exceeded:
@@ -66,17 +63,35 @@ func overLimit(policy Policy, pods []*v1.Pod, seen observe.Snapshot) (evictions 
 	return evictions, critical
 }
 
-func limitEviction(pod *v1.Pod, cause, message string) Eviction {
-	return Eviction{Pod: pod, GracePeriodSeconds: immediateGracePeriodSeconds, Cause: cause, Message: message}
-}
-
-func limitsVolumes(pod *v1.Pod) bool {
+// withinEveryLimit says, at the least cost, whether a pod cannot exceed a limit
+// because each of them allows all that the pod holds together. This is so for
+// nearly every pod in nearly every pass. A pod's limit is never less than one of
+// its containers'.
+func withinEveryLimit(pod *v1.Pod, held int64) bool {
 	for i := range pod.Spec.Volumes {
-		if emptyDir := pod.Spec.Volumes[i].EmptyDir; emptyDir != nil && emptyDir.SizeLimit != nil {
-			return true
+		if emptyDir := pod.Spec.Volumes[i].EmptyDir; emptyDir != nil && emptyDir.SizeLimit != nil && !allows(emptyDir.SizeLimit, held) {
+			return false
 		}
 	}
-	return false
+	return containersAllow(pod.Spec.Containers, held) && containersAllow(pod.Spec.InitContainers, held)
+}
+
+func containersAllow(containers []v1.Container, held int64) bool {
+	for i := range containers {
+		if limit, given := containers[i].Resources.Limits[v1.ResourceEphemeralStorage]; given && !allows(&limit, held) {
+			return false
+		}
+	}
+	return true
+}
+
+func allows(limit *resource.Quantity, held int64) bool {
+	whole, exact := limit.AsInt64()
+	return exact && whole >= held
+}
+
+func limitEviction(pod *v1.Pod, cause, message string) Eviction {
+	return Eviction{Pod: pod, GracePeriodSeconds: immediateGracePeriodSeconds, Cause: cause, Message: message}
 }
 
 // exceededVolume looks for an emptyDir volume that is larger than its size
@@ -101,8 +116,9 @@ func exceededVolume(policy Policy, pod *v1.Pod, stats *statsapi.PodStats) (Evict
 }
 
 // exceededPod compares the pod's whole ephemeral storage with its limit.
-func exceededPod(pod *v1.Pod, limit observe.Amount, stats *statsapi.PodStats) (Eviction, bool) {
-	if observe.BytesUsed(stats.EphemeralStorage).Cmp(limit) <= 0 {
+func exceededPod(pod *v1.Pod, stats *statsapi.PodStats) (Eviction, bool) {
+	limit, limited := rank.EphemeralStorageLimit(pod)
+	if !limited || observe.BytesUsed(stats.EphemeralStorage).Cmp(limit) <= 0 {
 		return Eviction{}, false
 	}
 	// As text the limit has the notation that the pod's author chose.
@@ -113,17 +129,12 @@ func exceededPod(pod *v1.Pod, limit observe.Amount, stats *statsapi.PodStats) (E
 
 // exceededContainer compares what each container writes with its own limit:
 // its log, and its root filesystem unless that lies on a filesystem of its own.
-// Nearly every container uses less than the least limit of its pod, and needs
-// no closer look.
-func exceededContainer(layout observe.Layout, pod *v1.Pod, least observe.Amount, stats *statsapi.PodStats) (Eviction, bool) {
+func exceededContainer(layout observe.Layout, pod *v1.Pod, stats *statsapi.PodStats) (Eviction, bool) {
 	for i := range stats.Containers {
 		container := &stats.Containers[i]
 		used := observe.BytesUsed(container.Logs)
 		if !layout.DedicatedImageFs {
 			used = used.Add(observe.BytesUsed(container.Rootfs))
-		}
-		if used.Cmp(least) <= 0 {
-			continue
 		}
 		resources := runningContainer(pod, container.Name)
 		if resources == nil {

@@ -17,6 +17,8 @@ limitations under the License.
 package observe
 
 import (
+	"math"
+
 	v1 "k8s.io/api/core/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 )
@@ -130,4 +132,30 @@ func LastVolumeUsed(stats *statsapi.PodStats, name string) (Amount, bool) {
 		}
 	}
 	return Amount{}, false
+}
+
+// MostHeld returns a number of bytes that no part of a pod's local storage
+// exceeds, nor all of it together: what the stats say of the whole or the sum of
+// the parts, whichever is more. It is the largest int64 when a number is too
+// large to be true.
+func MostHeld(stats *statsapi.PodStats) int64 {
+	var parts, whole bound
+	whole.add(stats.EphemeralStorage)
+	for i := range stats.Containers {
+		parts.add(stats.Containers[i].Rootfs)
+		parts.add(stats.Containers[i].Logs)
+	}
+	for i := range stats.VolumeStats {
+		parts.add(&stats.VolumeStats[i].FsStats)
+	}
+	return int64(max(parts, whole))
+}
+
+// bound adds up to the largest int64 and no further.
+type bound uint64
+
+func (b *bound) add(fs *statsapi.FsStats) {
+	if fs != nil && fs.UsedBytes != nil {
+		*b = min(*b+bound(min(*fs.UsedBytes, math.MaxInt64)), math.MaxInt64)
+	}
 }

@@ -32,29 +32,18 @@ type total struct {
 	amount observe.Amount
 	// given says whether any container names the resource at all.
 	given bool
-	// least is the smallest amount of a container that names more than nothing.
-	least observe.Amount
 }
 
 func (t *total) add(list v1.ResourceList, name v1.ResourceName) {
-	if len(list) == 0 {
-		return
-	}
-	quantity, given := list[name]
-	if !given {
-		return
-	}
-	amount := observe.AmountOf(&quantity)
-	t.amount = t.amount.Add(amount)
-	t.given = true
-	if !amount.IsZero() && (t.least.IsZero() || amount.Cmp(t.least) < 0) {
-		t.least = amount
+	if quantity, given := list[name]; given {
+		t.amount = t.amount.Add(observe.AmountOf(&quantity))
+		t.given = true
 	}
 }
 
 func (t *total) raiseTo(other total) {
 	if other.given && (!t.given || other.amount.Cmp(t.amount) > 0) {
-		t.amount, t.given = other.amount, true
+		*t = other
 	}
 }
 
@@ -123,22 +112,12 @@ func Request(pod *v1.Pod, name v1.ResourceName, podLevelResources bool) observe.
 	return sum.amount
 }
 
-// StorageLimit is what a pod's containers may use of ephemeral storage.
-type StorageLimit struct {
-	// Given says whether any container sets a limit.
-	Given bool
-	// Total is the pod's limit.
-	Total observe.Amount
-	// Least is the smallest limit of one container, sidecars included: what
-	// uses no more than that exceeds none.
-	Least observe.Amount
-}
-
-// EphemeralStorageLimit returns a pod's limits of ephemeral storage.
-func EphemeralStorageLimit(pod *v1.Pod) StorageLimit {
+// EphemeralStorageLimit returns a pod's limit of ephemeral storage, and whether
+// any of its containers sets one.
+func EphemeralStorageLimit(pod *v1.Pod) (observe.Amount, bool) {
 	sum := containerTotal(pod, v1.ResourceEphemeralStorage, limits)
 	if overhead, given := pod.Spec.Overhead[v1.ResourceEphemeralStorage]; given && !sum.amount.IsZero() {
 		sum.amount = sum.amount.Add(observe.AmountOf(&overhead))
 	}
-	return StorageLimit{Given: sum.given, Total: sum.amount, Least: sum.least}
+	return sum.amount, sum.given
 }

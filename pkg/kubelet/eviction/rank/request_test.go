@@ -100,15 +100,9 @@ func TestEphemeralStorageLimitIsUpstreams(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod := pods.Draw(t, "pod")
 		want, given := resourcehelper.PodLimits(pod, resourcehelper.PodResourcesOptions{})[v1.ResourceEphemeralStorage]
-		got := rank.EphemeralStorageLimit(pod)
-		if got.Given != given || got.Total != observe.AmountOf(&want) {
-			t.Errorf("%+v, upstream %v, %v", got, &want, given)
-		}
-		for i, c := range append(pod.Spec.Containers[:len(pod.Spec.Containers):len(pod.Spec.Containers)], pod.Spec.InitContainers...) {
-			one := c.Resources.Limits[v1.ResourceEphemeralStorage]
-			if !one.IsZero() && (i < len(pod.Spec.Containers) || rank.Restartable(&c)) && observe.AmountOf(&one).Cmp(got.Least) < 0 {
-				t.Errorf("%v is less than the least, %+v", &one, got)
-			}
+		got, limited := rank.EphemeralStorageLimit(pod)
+		if limited != given || got != observe.AmountOf(&want) {
+			t.Errorf("%v, %v, upstream %v, %v", got, limited, &want, given)
 		}
 	})
 }
