@@ -72,22 +72,25 @@ const (
 
 // managerImpl is the manager as upstream's tests build it, field by field.
 type managerImpl struct {
-	clock                         clock.WithTicker
-	config                        Config
-	killPodFunc                   KillPodFunc
-	imageGC                       ImageGC
-	containerGC                   ContainerGC
-	nodeConditions                []v1.NodeConditionType
-	nodeConditionsLastObservedAt  nodeConditionsObservedAt
-	nodeRef                       *v1.ObjectReference
-	recorder                      record.EventRecorder
-	summaryProvider               stats.SummaryProvider
-	thresholdsFirstObservedAt     thresholdsObservedAt
+	ours *manager
+
+	summaryProvider stats.SummaryProvider
+	config          Config
+	clock           clock.WithTicker
+	recorder        record.EventRecorder
+	nodeRef         *v1.ObjectReference
+
+	imageGC     ImageGC
+	containerGC ContainerGC
+	killPodFunc KillPodFunc
+
+	thresholdsFirstObservedAt    thresholdsObservedAt
+	nodeConditionsLastObservedAt nodeConditionsObservedAt
+	nodeConditions               []v1.NodeConditionType
+
+	localStorageCapacityIsolation bool
 	dedicatedImageFs              *bool
 	thresholdNotifiers            []ThresholdNotifier
-	localStorageCapacityIsolation bool
-
-	ours *manager
 }
 
 // manager returns the real one, with what the test has set since.
@@ -431,14 +434,14 @@ func evictionMessage(resource v1.ResourceName, pod *v1.Pod, stats statsFunc, _ [
 // Notifiers.
 
 type linuxMemoryThresholdNotifier struct {
-	threshold  evictionapi.Threshold
-	cgroupPath string
-	events     chan struct{}
-	factory    NotifierFactory
-	handler    func(string)
-	notifier   CgroupNotifier
-
 	ours *wake.MemoryThreshold
+
+	handler    func(string)
+	factory    NotifierFactory
+	notifier   CgroupNotifier
+	events     chan struct{}
+	cgroupPath string
+	threshold  evictionapi.Threshold
 }
 
 func (n *linuxMemoryThresholdNotifier) real() *wake.MemoryThreshold {
