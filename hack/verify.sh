@@ -20,7 +20,7 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 go_files() { git ls-files --cached --others --exclude-standard '*.go'; }
-shell_files() { git ls-files --cached --others --exclude-standard '*.sh' .ci/run; }
+shell_files() { git ls-files --cached --others --exclude-standard '*.sh' .ci/run hack/node; }
 
 check_gofmt() {
   local unformatted
@@ -48,7 +48,10 @@ check_licences() {
 # go mod tidy must change nothing.
 check_modules() {
   go mod tidy -diff
-  (cd hack/tools && go mod tidy -diff)
+  local module
+  for module in hack/tools hack/sandbox/images; do
+    (cd "${module}" && go mod tidy -diff)
+  done
 }
 
 check_architecture() { go test ./test/architecture; }
@@ -56,9 +59,9 @@ check_architecture() { go test ./test/architecture; }
 # The drop-in compiles wherever a kubelet is built, and on a developer's Mac.
 check_platforms() {
   local platform
-  for platform in linux/amd64 linux/arm64 windows/amd64 darwin/arm64; do
+  for platform in linux windows darwin; do
     echo "  ${platform}"
-    CGO_ENABLED=0 GOOS=${platform%/*} GOARCH=${platform#*/} go build ./pkg/...
+    CGO_ENABLED=0 GOOS=${platform} go build ./pkg/...
   done
 }
 

@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+
+# Copyright The kubelet-eviction Authors.
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#     http://www.apache.org/licenses/LICENSE-2.0
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+# limitations under the License.
+
+# Shows what this project is for: a sandboxed node, a steady pod and a leaking
+# one, and what the kubelet does about it, as it happens.
+#
+#   hack/demo.sh [patched|upstream]      which kubelet; patched is the default
+
+set -o errexit -o nounset -o pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+flavour=${1:-patched}
+case "${flavour}" in
+  patched) kubelet=_output/bin/kubelet ;;
+  upstream) kubelet=_output/bin/kubelet-upstream ;;
+  *) echo "usage: hack/demo.sh [patched|upstream]" >&2; exit 2 ;;
+esac
+[ -x "${kubelet}" ] || hack/build-kubelet.sh "${flavour}"
+
+node() { hack/node -n demo "$@"; }
+trap 'node down' EXIT
+
+# The kubelet counts the machine's memory as the node's own. This much of it the
+# node may use before the threshold is met; the leak takes 10 s to get there.
+room_mib=1500
+leak_mib_per_second=100
+total_mib=$(awk '/^MemTotal/ { print int($2 / 1024) }' /proc/meminfo)
+threshold_mib=$((total_mib - room_mib))
+
+config=$(mktemp --suffix=.yaml)
+cat > "${config}" << END
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+evictionHard:
+  memory.available: ${threshold_mib}Mi
+END
+node up --kubelet "${kubelet}" --config "${config}" --memory 6G
+rm -f "${config}"
+
+pod() {
+  local name=$1
+  shift
+  cat << END
+apiVersion: v1
+kind: Pod
+metadata: {name: ${name}, namespace: default}
+spec:
+  nodeName: node1
+  restartPolicy: Never
+  automountServiceAccountToken: false
+  containers:
+  - {name: hog, image: "registry.k8s.io/local/hog:1", args: [$(printf '"%s",' "$@")]}
+END
+}
+echo
+echo "Threshold: memory.available < ${threshold_mib} MiB. Pod steady takes 50 MiB and keeps them; pod leak takes ${leak_mib_per_second} MiB more every second."
+{ pod steady memory -rate 50 -limit 50; echo ---; pod leak memory -rate "${leak_mib_per_second}"; } | node kubectl apply -f - > /dev/null
+
+# One line for every change worth seeing, and one a second while nothing changes.
+begin=$(date +%s%N)
+say() { printf '%6.1fs  %s\n' "$((($(date +%s%N) - begin) / 100000000))e-1" "$*"; }
+crossed='' seen='' last_second=''
+end=$((SECONDS + 90))
+while [ "${SECONDS}" -lt "${end}" ]; do
+  available_mib=$(($(node available) >> 20))
+  if [ -z "${crossed}" ] && [ "${available_mib}" -lt "${threshold_mib}" ]; then
+    crossed=yes
+    say "available ${available_mib} MiB: the threshold is crossed"
+  fi
+  while IFS= read -r line; do
+    case "${seen}" in *"|${line}|"*) continue ;; esac
+    seen="${seen}|${line}|"
+    say "kubelet: ${line}"
+  done < <(node logs kubelet | sed -nE 's/^[IE][0-9]+ ([0-9:.]+) .*"(Attempting to reclaim a starved resource|Killing the pod|Evicted the pod|Evicted pods are cleaned up|Eviction manager: (attempting to reclaim|pod is evicted successfully|pods successfully cleaned up))"(.*)$/\1 \2\4/p' | cut -c1-160)
+  phase=$(node kubectl get pod leak -o 'jsonpath={.status.phase}')
+  if [ -n "${crossed}" ] && [ "${phase}" = Failed ] && [ "${available_mib}" -ge "${threshold_mib}" ]; then
+    say "available ${available_mib} MiB: back above the threshold"
+    break
+  fi
+  if [ "${SECONDS}" != "${last_second}" ]; then
+    last_second=${SECONDS}
+    say "available ${available_mib} MiB"
+  fi
+  sleep 0.2
+done
+
+echo
+node kubectl get pods
+echo
+echo "Status of leak:"
+node kubectl get pod leak -o 'jsonpath={.status.phase}{" "}{.status.reason}{": "}{.status.message}{"\n"}'
+echo "Events:"
+node kubectl get events --field-selector reason=Evicted -o 'custom-columns=POD:.involvedObject.name,REASON:.reason,MESSAGE:.message'
+node kubectl get events --field-selector reason=EvictionThresholdMet -o 'custom-columns=NODE:.involvedObject.name,REASON:.reason,MESSAGE:.message'
+
+leak=$(node kubectl get pod leak -o 'jsonpath={.status.phase} {.status.reason}')
+steady=$(node kubectl get pod steady -o 'jsonpath={.status.phase}')
+if [ "${leak}" != "Failed Evicted" ] || [ "${steady}" != Running ]; then
+  echo "demo: FAILED: leak is ${leak}, steady is ${steady}" >&2
+  exit 1
+fi
+echo
+echo "The leaking pod was evicted, the steady one still runs."
