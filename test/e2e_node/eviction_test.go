@@ -1,0 +1,112 @@
+/*
+Copyright The kubelet-eviction Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+// Package e2enode evicts real pods on a real node: one that hack/node makes on
+// this machine, with this project's kubelet.
+package e2enode
+
+import (
+	"time"
+
+	. "github.com/onsi/ginkgo/v2" //nolint:staticcheck // as in every ginkgo suite
+	. "github.com/onsi/gomega"    //nolint:staticcheck // as in every ginkgo suite
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+var _ = Describe("memory", func() {
+	It("evicts the pod above its request, of the lowest priority, and then takes pods again", func() {
+		node.up("evictionHard: {memory.available: " + roomForMemory(1500) + "}\nevictionPressureTransitionPeriod: 10s\n")
+		node.create(
+			hog("steady", "memory", "-rate", "100", "-limit", "100"),
+			requests(hog("within", "memory", "-rate", "100", "-limit", "300"), v1.ResourceMemory, "400Mi"),
+			hog("leak", "memory", "-rate", "150"),
+		)
+		node.evicted("leak", "The node was low on resource: memory", true)
+		Eventually(node.condition).WithArguments(v1.NodeMemoryPressure).WithTimeout(30 * time.Second).Should(Equal(v1.ConditionTrue))
+		node.running("steady")
+		node.running("within")
+		Expect(node.evictions()).To(HaveKeyWithValue("memory.available", 1.0))
+
+		By("refusing a BestEffort pod while the condition lasts")
+		node.create(hog("late", "memory", "-limit", "1"))
+		Eventually(func() string { return node.pod("late").Status.Reason }).WithTimeout(20 * time.Second).Should(Equal("Evicted"))
+
+		By("taking one when it has gone")
+		Eventually(node.condition).WithArguments(v1.NodeMemoryPressure).WithTimeout(time.Minute).Should(Equal(v1.ConditionFalse))
+		node.create(hog("later", "memory", "-limit", "1"))
+		node.running("later")
+	})
+
+	It("spares critical pods", func() {
+		node.up("evictionHard: {memory.available: " + roomForMemory(1500) + "}\n")
+		critical := hog("critical", "memory", "-rate", "400", "-limit", "1400")
+		critical.Namespace = "kube-system"
+		critical.Spec.PriorityClassName = "system-node-critical"
+		node.create(hog("small", "memory", "-limit", "10", "-rate", "10"))
+		node.createIn("kube-system", critical)
+		node.evicted("small", "The node was low on resource: memory", true)
+		var pod v1.Pod
+		node.get(&pod, "pod", "-n", "kube-system", "critical")
+		Expect(pod.Status.Phase).To(Equal(v1.PodRunning))
+	})
+
+	It("waits for a soft threshold's grace period", func() {
+		soft := roomForMemory(1500)
+		node.up("evictionSoft: {memory.available: " + soft + "}\nevictionSoftGracePeriod: {memory.available: 25s}\nevictionMaxPodGracePeriod: 5\n")
+		begin := time.Now()
+		node.create(hog("leak", "memory", "-rate", "400", "-limit", "1700"))
+		node.evicted("leak", "The node was low on resource: memory", true)
+		Expect(time.Since(begin)).To(BeNumerically(">=", 25*time.Second))
+	})
+})
+
+var _ = Describe("disk", func() {
+	It("evicts the pod that fills nodefs with an emptyDir", func() {
+		node.up("evictionHard: {nodefs.available: 80%}\n")
+		node.create(hog("steady", "disk", "-path", "/data", "-limit", "50"), hog("filler", "disk", "-path", "/data", "-rate", "200", "-limit", "6000"))
+		node.evicted("filler", "The node was low on resource: ephemeral-storage", true)
+		node.running("steady")
+		Expect(node.evictions()).To(Or(HaveKeyWithValue("nodefs.available", 1.0), HaveKeyWithValue("containerfs.available", 1.0)))
+	})
+
+	It("evicts the pod that takes the inodes", func() {
+		node.up("evictionHard: {nodefs.inodesFree: 95%}\n")
+		node.create(hog("steady", "inodes", "-path", "/data", "-limit", "50"), hog("filler", "inodes", "-path", "/data", "-rate", "5000", "-limit", "150000"))
+		node.evicted("filler", "The node was low on resource: inodes", true)
+		node.running("steady")
+	})
+
+	It("evicts the pod whose emptyDir is larger than its limit, and no other", func() {
+		node.up("")
+		limit := resource.MustParse("50Mi")
+		limited := func(name, use string) *v1.Pod {
+			return with(hog(name, "disk", "-path", "/data", "-limit", use), func(spec *v1.PodSpec) { spec.Volumes[0].EmptyDir.SizeLimit = &limit })
+		}
+		node.create(limited("above", "100"), limited("below", "20"))
+		node.evicted("above", `Usage of EmptyDir volume "data" exceeds the limit "50Mi"`, false)
+		node.running("below")
+		Expect(node.evictions()).To(HaveKeyWithValue("emptydirfs.limit", 1.0))
+	})
+
+	It("evicts the pod that exceeds its limit of ephemeral storage", func() {
+		node.up("")
+		node.create(with(hog("above", "disk", "-limit", "100"), func(spec *v1.PodSpec) {
+			spec.Containers[0].Resources.Limits = v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse("50Mi")}
+		}))
+		node.evicted("above", "ephemeral", false)
+	})
+})
