@@ -23,7 +23,7 @@ limitations under the License.
 //	hog pids -rate 50 -limit 2000
 //
 // When the limit is reached it holds what it has until it is killed. On SIGTERM
-// it exits with 0, as a well-behaved program does.
+// it exits with -exit, 143 by default, as a program does that catches nothing.
 package main
 
 import (
@@ -55,13 +55,14 @@ func main() {
 		return
 	}
 	if len(os.Args) < 2 || takers[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: hog memory|disk|inodes|pids [-rate N] [-limit N] [-path FOLDER]")
+		fmt.Fprintln(os.Stderr, "usage: hog memory|disk|inodes|pids [-rate N] [-limit N] [-path FOLDER] [-exit CODE]")
 		os.Exit(2)
 	}
 	flags := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
 	rate := flags.Int("rate", 100, "MiB, files or processes a second")
 	limit := flags.Int("limit", 1<<30, "MiB, files or processes in all")
 	path := flags.String("path", "/tmp", "folder to write to")
+	exit := flags.Int("exit", 128+int(syscall.SIGTERM), "exit code on SIGTERM")
 	_ = flags.Parse(os.Args[2:]) // ExitOnError
 
 	terminated := make(chan os.Signal, 1)
@@ -79,7 +80,7 @@ func main() {
 		}
 		select {
 		case <-terminated:
-			return
+			os.Exit(*exit)
 		case <-time.After(tick):
 		}
 	}
