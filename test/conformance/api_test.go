@@ -111,7 +111,13 @@ func compareObjects(upstream, mine types.Object) string {
 	a, isStruct := upstream.Type().Underlying().(*types.Struct)
 	b, alsoStruct := mine.Type().Underlying().(*types.Struct)
 	if isStruct && alsoStruct {
-		return compareFields(a, b)
+		if fault := compareFields(a, b); fault != "" || upstream.Name() == "Config" {
+			return fault
+		}
+		if a.NumFields() != b.NumFields() {
+			return fmt.Sprintf("upstream has %d fields, here there are %d", a.NumFields(), b.NumFields())
+		}
+		return ""
 	}
 	if a, b := typeString(upstream.Type().Underlying()), typeString(mine.Type().Underlying()); a != b {
 		return fmt.Sprintf("upstream %s, here %s", a, b)
@@ -119,7 +125,7 @@ func compareObjects(upstream, mine types.Object) string {
 	return ""
 }
 
-// compareFields wants every exported field of upstream's; ours may have more.
+// compareFields wants every exported field of upstream's, in any order.
 func compareFields(upstream, mine *types.Struct) string {
 	fields := map[string]string{}
 	for field := range mine.Fields() {

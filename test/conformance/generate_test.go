@@ -37,7 +37,7 @@ var randomNode = rapid.Custom(func(t *rapid.T) simnode.Spec {
 	spec := simnode.Spec{Hard: map[string]string{}, Soft: map[string]string{}, Grace: map[string]string{}, MinReclaim: map[string]string{}}
 	troubles := rapid.SampledFrom([][]trouble{
 		{memory}, {memory}, {nodeFs}, {imageFs}, {nodeInodes}, {imageInodes}, {pids}, {limits}, {calm},
-		{memory, limits}, {nodeFs, limits}, {memory, nodeFs}, {pids, imageInodes}, {allocatable}, {containerFs},
+		{memory, limits}, {nodeFs, limits}, {memory, nodeFs}, {pids, imageInodes}, {allocatable}, {containerFs}, {containerInodes},
 	}).Draw(t, "troubles")
 	drawNode(t, &spec.Node)
 	drawPods(t, &spec, troubles)
@@ -63,6 +63,7 @@ const (
 	containerFs
 	nodeInodes
 	imageInodes
+	containerInodes
 	pids
 	limits
 )
@@ -90,7 +91,7 @@ func window(t *rapid.T, label string) simnode.Window {
 func drawNode(t *rapid.T, n *simnode.NodeSpec) {
 	n.For = time.Duration(rapid.SampledFrom([]int{60, 180, 420, 900}).Draw(t, "for")) * time.Second
 	n.Interval = time.Duration(rapid.SampledFrom([]int{10, 10, 10, 3, 30}).Draw(t, "interval")) * time.Second
-	n.Transition = time.Duration(rapid.SampledFrom([]int{300, 300, 30, 60, 5}).Draw(t, "transition")) * time.Second
+	n.Transition = time.Duration(rapid.SampledFrom([]int{300, 300, 30, 60, 5, -1}).Draw(t, "transition")) * time.Second
 	n.MaxGrace = rapid.SampledFrom([]int64{0, 5, 30, 3600, -1}).Draw(t, "max grace")
 	n.System = rapid.Int64Range(0, 4).Draw(t, "system") * 512 * mi
 	n.NodeFsUsed = simnode.Curve{Base: rapid.Int64Range(0, 40).Draw(t, "nodefs used") * gi}
@@ -184,7 +185,7 @@ func drawGrowth(t *rapid.T, pod *simnode.PodSpec, cause trouble) {
 		pod.Layer.Rate = pace * 40 * mi
 	case nodeInodes:
 		pod.VolumeInodes.Rate = pace * 400
-	case imageInodes:
+	case imageInodes, containerInodes:
 		pod.LayerInodes.Rate = pace * 400
 	case pids:
 		pod.Processes.Rate = pace * 20
@@ -249,6 +250,17 @@ func drawThresholds(t *rapid.T, spec *simnode.Spec, cause trouble) {
 		signal, values = "containerfs.available", []string{"15%", "30Gi"}
 		spec.Hard["nodefs.available"] = rapid.SampledFrom([]string{"10%", "60Gi"}).Draw(t, "nodefs")
 		spec.Hard["imagefs.available"] = rapid.SampledFrom([]string{"10%", "60Gi"}).Draw(t, "imagefs")
+		if rapid.Bool().Draw(t, "soft filesystems") {
+			for _, followed := range []string{"nodefs.available", "imagefs.available"} {
+				spec.Soft[followed] = rapid.SampledFrom([]string{"20%", "70Gi"}).Draw(t, "soft "+followed)
+				spec.Grace[followed] = rapid.SampledFrom([]string{"5s", "20s", "1m"}).Draw(t, "grace of "+followed)
+			}
+		}
+	case containerInodes:
+		signal, values = "containerfs.inodesFree", []string{"5%", "700000", "90%"}
+		if rapid.Bool().Draw(t, "nodefs inodes") {
+			spec.Hard["nodefs.inodesFree"] = rapid.SampledFrom([]string{"5%", "80%"}).Draw(t, "nodefs inodes value")
+		}
 	case nodeInodes:
 		signal, values = "nodefs.inodesFree", []string{"5%", "700000", "90%"}
 	case imageInodes:

@@ -139,7 +139,10 @@ func (c counts) since(before counts, layout NodeSpec) string {
 	grown := counts{}
 	for what, now := range c {
 		if by := now - before[what]; by != 0 {
-			grown[strings.Replace(what, "containerfs.", twin, 1)] += by
+			if rest, follows := strings.CutPrefix(strings.TrimPrefix(what, ageOf("")), "containerfs."); follows {
+				what = strings.TrimSuffix(what, "containerfs."+rest) + twin + rest
+			}
+			grown[what] += by
 		}
 	}
 	return grown.String()

@@ -60,12 +60,15 @@ type manager struct {
 	// mu guards what follows. It is held for the length of a step at most,
 	// never during a call that leaves the package, so that admission and node
 	// status never wait for a kill.
-	mu    sync.RWMutex
-	state decide.State
-	// disks is nil until the layout of the filesystems is known.
-	disks       *disks
+	mu          sync.RWMutex
+	state       decide.State
 	notifiers   []ThresholdNotifier
 	refreshedAt time.Time
+
+	// disksMu guards disks, which is nil until the layout of the filesystems is
+	// known, and is held while the kubelet is asked for it.
+	disksMu sync.Mutex
+	disks   *disks
 }
 
 // disks is what the manager found out about the filesystems, and the thresholds
@@ -105,8 +108,9 @@ func newManager(summaries stats.SummaryProvider, config Config, kill KillPodFunc
 		summaries:          summaries,
 		kill:               act.Killer(kill),
 		collectors: act.Collectors{
-			decide.DeadContainers: containers.DeleteAllUnusedContainers,
-			decide.UnusedImages:   images.DeleteUnusedImages,
+			// Not bound here: whoever only admits pods may have no collectors.
+			decide.DeadContainers: func(ctx context.Context) error { return containers.DeleteAllUnusedContainers(ctx) },
+			decide.UnusedImages:   func(ctx context.Context) error { return images.DeleteUnusedImages(ctx) },
 		},
 		recorder: recorder,
 		nodeRef:  nodeRef,
@@ -159,14 +163,9 @@ func (m *manager) pass(ctx context.Context, diskInfo DiskInfoProvider, activePod
 // policy returns what a step is to go by, and whether the layout of the disks
 // has only just been found out.
 func (m *manager) policy(ctx context.Context, diskInfo DiskInfoProvider) (policy decide.Policy, first bool, err error) {
-	m.mu.RLock()
-	known := m.disks
-	m.mu.RUnlock()
-	if known == nil {
-		if known, err = m.findDisks(ctx, diskInfo); err != nil {
-			return decide.Policy{}, false, err
-		}
-		first = true
+	known, first, err := m.knownDisks(ctx, diskInfo)
+	if err != nil {
+		return decide.Policy{}, false, err
 	}
 	policy = decide.Policy{
 		Thresholds:               known.thresholds,
@@ -177,6 +176,18 @@ func (m *manager) policy(ctx context.Context, diskInfo DiskInfoProvider) (policy
 	}
 	askUpstreamGates(&policy)
 	return policy, first, nil
+}
+
+// knownDisks returns what is known of the filesystems, and whether this call has
+// found it out. Of passes side by side one asks, and the others wait for it.
+func (m *manager) knownDisks(ctx context.Context, diskInfo DiskInfoProvider) (known *disks, first bool, err error) {
+	m.disksMu.Lock()
+	defer m.disksMu.Unlock()
+	if m.disks == nil {
+		m.disks, err = m.findDisks(ctx, diskInfo)
+		first = true
+	}
+	return m.disks, first, err
 }
 
 // findDisks asks how the filesystems are divided. An error is that of the image
@@ -208,9 +219,6 @@ func (m *manager) findDisks(ctx context.Context, diskInfo DiskInfoProvider) (*di
 			logger.Info("Some thresholds are overridden", "err", overridden)
 		}
 	}
-	m.mu.Lock()
-	m.disks = found
-	m.mu.Unlock()
 	return found, err
 }
 

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,6 +47,9 @@ type kubelet struct {
 	kill    eviction.KillPodFunc
 	pods    []*v1.Pod
 
+	// asked counts how often the layout of the filesystems was asked for.
+	asked atomic.Int64
+
 	mu     sync.Mutex
 	killed []string
 }
@@ -61,7 +65,10 @@ func (k *kubelet) Get(ctx context.Context, _ bool) (*statsapi.Summary, error) { 
 func (k *kubelet) GetCPUAndMemoryStats(ctx context.Context) (*statsapi.Summary, error) {
 	return k.summary(ctx)
 }
-func (k *kubelet) HasDedicatedImageFs(context.Context) (bool, error)     { return false, nil }
+func (k *kubelet) HasDedicatedImageFs(context.Context) (bool, error) {
+	k.asked.Add(1)
+	return false, nil
+}
 func (k *kubelet) HasDedicatedContainerFs(context.Context) (bool, error) { return false, nil }
 func (k *kubelet) DeleteUnusedImages(context.Context) error              { return errors.New("no") }
 func (k *kubelet) DeleteAllUnusedContainers(context.Context) error       { return errors.New("no") }
@@ -80,6 +87,12 @@ func (k *kubelet) killPod(pod *v1.Pod, evicted bool, grace *int64, fn func(*v1.P
 
 // start starts a manager with a hard threshold on everything.
 func (k *kubelet) start(ctx context.Context, t *testing.T) (eviction.Manager, lifecycle.PodAdmitHandler) {
+	manager, handler := k.manager(t)
+	manager.Start(ctx, k, func() []*v1.Pod { return k.pods }, func(*v1.Pod) bool { return true }, 10*time.Second)
+	return manager, handler
+}
+
+func (k *kubelet) manager(t *testing.T) (eviction.Manager, lifecycle.PodAdmitHandler) {
 	hard := map[string]string{}
 	for signal := range evictionapi.OpForSignal {
 		hard[string(signal)] = "50%"
@@ -89,19 +102,18 @@ func (k *kubelet) start(ctx context.Context, t *testing.T) (eviction.Manager, li
 		t.Fatal(err)
 	}
 	config := eviction.Config{Thresholds: thresholds, PressureTransitionPeriod: time.Minute}
-	manager, handler := eviction.NewManager(k, config, k.killPod, k, k, &record.FakeRecorder{}, &v1.ObjectReference{Kind: "Node"}, clock.RealClock{}, true)
-	manager.Start(ctx, k, func() []*v1.Pod { return k.pods }, func(*v1.Pod) bool { return true }, 10*time.Second)
-	return manager, handler
+	return eviction.NewManager(k, config, k.killPod, k, k, &record.FakeRecorder{}, &v1.ObjectReference{Kind: "Node"}, clock.RealClock{}, true)
 }
 
 // inBubble runs a test in simulated time. When it returns, every goroutine that
-// it left must end within a second of the context's end.
+// it left must have ended soon after the context has.
 func inBubble(t *testing.T, run func(ctx context.Context, t *testing.T)) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), logr.Discard()))
 		run(ctx, t)
 		cancel()
-		time.Sleep(time.Second)
+		// Three seconds more for the kills that some tests let run.
+		time.Sleep(4 * time.Second)
 		// A goroutine that is still there now makes synctest.Test fail.
 	})
 }
@@ -135,6 +147,8 @@ func TestVolumeWithoutUsage(t *testing.T) {
 		k.summary = func(context.Context) (*statsapi.Summary, error) {
 			return &statsapi.Summary{Pods: []statsapi.PodStats{{
 				PodRef: statsapi.PodReference{UID: "uid"}, VolumeStats: []statsapi.VolumeStats{{Name: "data"}, {}},
+				// More than the volume's limit, so that it is looked at.
+				Containers: []statsapi.ContainerStats{{Name: "a", Logs: &statsapi.FsStats{UsedBytes: number(2 << 30)}}},
 			}}}, nil
 		}
 		k.start(ctx, t)
@@ -263,4 +277,38 @@ func TestThresholdsOfTheCallerStay(t *testing.T) {
 			t.Errorf("the thresholds became %+v", given[:9])
 		}
 	})
+}
+
+// Passes that run side by side, as kernel notifications do with the loop, share
+// one state without a race, and ask for the filesystems once.
+func TestPassesSideBySide(t *testing.T) {
+	inBubble(t, func(ctx context.Context, t *testing.T) {
+		k := &kubelet{pods: []*v1.Pod{pod("a")}}
+		k.summary = func(context.Context) (*statsapi.Summary, error) {
+			time.Sleep(time.Second)
+			return short(), nil
+		}
+		k.kill = func(*v1.Pod, bool, *int64, func(*v1.PodStatus)) error { time.Sleep(3 * time.Second); return nil }
+		manager, handler := k.manager(t)
+		for range 4 {
+			// Each loop stands for a notifier: all of them run passes of one manager.
+			manager.Start(ctx, k, func() []*v1.Pod { return slices.Clone(k.pods) }, func(*v1.Pod) bool { return true }, 10*time.Second)
+		}
+		let(time.Minute)
+		handler.Admit(ctx, &lifecycle.PodAdmitAttributes{Pod: pod("b")})
+		if !manager.IsUnderMemoryPressure() || len(k.victims()) == 0 {
+			t.Errorf("memory pressure %v, killed %v", manager.IsUnderMemoryPressure(), k.victims())
+		}
+		if asked := k.asked.Load(); asked != 1 {
+			t.Errorf("asked %d times for the filesystems", asked)
+		}
+	})
+}
+
+// Whoever only admits pods may have no collectors.
+func TestWithoutCollectors(t *testing.T) {
+	_, handler := eviction.NewManager(nil, eviction.Config{}, nil, nil, nil, nil, nil, clock.RealClock{}, false)
+	if result := handler.Admit(context.Background(), &lifecycle.PodAdmitAttributes{Pod: pod("a")}); !result.Admit {
+		t.Errorf("%+v", result)
+	}
 }

@@ -16,8 +16,8 @@ limitations under the License.
 
 // This file joins the package eviction while upstream's unit tests run against
 // it (see TestUpstreamUnitTests). It offers the unexported names that those
-// tests use, each on top of this project's own types: it translates, and
-// decides nothing.
+// tests use, on top of this project's own types. What has no counterpart here is
+// a plain stand-in; docs/conformance.md lists those.
 package eviction
 
 import (
@@ -263,17 +263,35 @@ func thresholdsMet(_ klog.Logger, thresholds []evictionapi.Threshold, observatio
 
 func thresholdsFirstObservedAt(thresholds []evictionapi.Threshold, last thresholdsObservedAt, now time.Time) thresholdsObservedAt {
 	at := thresholdsObservedAt{}
-	for _, t := range thresholds {
-		at[t] = threshold.Standing{Since: last[t]}.Next(true, t.GracePeriod, now).Since
+	for _, standing := range standingsOf(last).Advance(thresholds, belowAll(thresholds), now) {
+		at[standing.Threshold] = standing.Since
 	}
 	return at
 }
 
+func standingsOf(observedAt thresholdsObservedAt) threshold.Standings {
+	var standings threshold.Standings
+	for t, since := range observedAt {
+		standings = append(standings, threshold.Standing{Threshold: t, Since: since})
+	}
+	return standings
+}
+
+// belowAll are observations that meet each of the thresholds.
+func belowAll(thresholds []evictionapi.Threshold) observe.Observations {
+	seen := observe.Observations{}
+	for _, t := range thresholds {
+		seen[t.Signal] = observe.Observation{}
+	}
+	return seen
+}
+
 func thresholdsMetGracePeriod(_ klog.Logger, observedAt thresholdsObservedAt, now time.Time) []evictionapi.Threshold {
 	var past []evictionapi.Threshold
-	for t, since := range observedAt {
-		if (threshold.Standing{Since: since}).Next(true, t.GracePeriod, now).PastGrace {
-			past = append(past, t)
+	standings := standingsOf(observedAt)
+	for _, standing := range standings.Advance(standings.Thresholds(), belowAll(standings.Thresholds()), now) {
+		if standing.PastGrace {
+			past = append(past, standing.Threshold)
 		}
 	}
 	return past

@@ -18,6 +18,8 @@ package decide
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -66,8 +68,11 @@ func overLimit(policy Policy, pods []*v1.Pod, seen observe.Snapshot) (evictions 
 // withinEveryLimit says, at the least cost, whether a pod cannot exceed a limit
 // because each of them allows all that the pod holds together. This is so for
 // nearly every pod in nearly every pass. A pod's limit is never less than one of
-// its containers'.
+// its containers', unless its overhead is negative.
 func withinEveryLimit(pod *v1.Pod, held int64) bool {
+	if overhead, given := pod.Spec.Overhead[v1.ResourceEphemeralStorage]; given && overhead.Sign() < 0 {
+		return false
+	}
 	for i := range pod.Spec.Volumes {
 		if emptyDir := pod.Spec.Volumes[i].EmptyDir; emptyDir != nil && emptyDir.SizeLimit != nil && !allows(emptyDir.SizeLimit, held) {
 			return false
@@ -87,7 +92,8 @@ func containersAllow(containers []v1.Container, held int64) bool {
 
 func allows(limit *resource.Quantity, held int64) bool {
 	whole, exact := limit.AsInt64()
-	return exact && whole >= held
+	// The largest int64 stands for whatever is more.
+	return exact && whole >= held && held < math.MaxInt64
 }
 
 func limitEviction(pod *v1.Pod, cause, message string) Eviction {
@@ -136,12 +142,11 @@ func exceededContainer(layout observe.Layout, pod *v1.Pod, stats *statsapi.PodSt
 		if !layout.DedicatedImageFs {
 			used = used.Add(observe.BytesUsed(container.Rootfs))
 		}
-		resources := runningContainer(pod, container.Name)
-		if resources == nil {
+		limit := containerLimit(pod, container.Name)
+		if limit == nil {
 			continue
 		}
-		limit := resources.Limits.StorageEphemeral()
-		if !limit.IsZero() && used.Cmp(observe.AmountOf(limit)) > 0 {
+		if used.Cmp(observe.AmountOf(limit)) > 0 {
 			return limitEviction(pod, CauseContainerLimit,
 				fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", container.Name, limit.String())), true
 		}
@@ -149,17 +154,24 @@ func exceededContainer(layout observe.Layout, pod *v1.Pod, stats *statsapi.PodSt
 	return Eviction{}, false
 }
 
-// runningContainer returns the resources of the container or sidecar of that name;
-// nil for an init container that ends, which upstream does not hold to a limit.
-func runningContainer(pod *v1.Pod, name string) *v1.ResourceRequirements {
-	for i := range pod.Spec.InitContainers {
-		if c := &pod.Spec.InitContainers[i]; c.Name == name && rank.Restartable(c) {
-			return &c.Resources
-		}
+// containerLimit returns the limit of ephemeral storage of the sidecar or else
+// the container of that name, the last one that sets any; nil when there is
+// none. Upstream does not hold init containers that end to a limit, and takes
+// one of 0, or of more than fits in 64 bits, for none.
+func containerLimit(pod *v1.Pod, name string) *resource.Quantity {
+	if limit := lastLimit(pod.Spec.InitContainers, name, rank.Restartable); limit != nil {
+		return limit
 	}
-	for i := range pod.Spec.Containers {
-		if c := &pod.Spec.Containers[i]; c.Name == name {
-			return &c.Resources
+	return lastLimit(pod.Spec.Containers, name, func(*v1.Container) bool { return true })
+}
+
+func lastLimit(containers []v1.Container, name string, runsOn func(*v1.Container) bool) *resource.Quantity {
+	for _, c := range slices.Backward(containers) {
+		if c.Name != name || !runsOn(&c) {
+			continue
+		}
+		if limit := c.Resources.Limits.StorageEphemeral(); limit.Value() != 0 {
+			return limit
 		}
 	}
 	return nil

@@ -30,8 +30,7 @@ import (
 // pass: the configuration, the layout of the disks, and the answers of the
 // feature gates. It must not change while a step runs.
 type Policy struct {
-	// Thresholds are watched in this order. A State belongs to the thresholds
-	// it was made with; more may be appended, none removed or moved.
+	// Thresholds that are watched.
 	Thresholds []evictionapi.Threshold
 	// Layout of the node's filesystems.
 	Layout observe.Layout
@@ -53,8 +52,8 @@ type Policy struct {
 // kubelet which has just started. A step returns a new State and leaves the old
 // one as it was.
 type State struct {
-	// Standings of the policy's thresholds, in their order.
-	Standings []threshold.Standing
+	// Standings of the thresholds that were met.
+	Standings threshold.Standings
 	// RaisedAt holds when each node condition was last raised.
 	RaisedAt threshold.RaisedAt
 	// Conditions that the node has now.

@@ -42,14 +42,13 @@ import (
 // It returns the state to remember and what to do.
 func Step(policy Policy, before State, pods []*v1.Pod, seen observe.Snapshot, now time.Time) (State, Decision) {
 	after := State{
-		Standings:  threshold.Advance(policy.Thresholds, before.Standings, seen.Observations, now),
+		Standings:  before.Standings.Advance(policy.Thresholds, seen.Observations, now),
 		ObservedAt: make(map[evictionapi.Signal]time.Time, len(seen.Observations)),
 	}
 	for signal, observation := range seen.Observations {
 		after.ObservedAt[signal] = observation.Time
 	}
-	met := thresholdsWhere(policy.Thresholds, func(i int) bool { return after.Standings[i].IsMet() })
-	after.RaisedAt = before.RaisedAt.With(threshold.Raised(met), now)
+	after.RaisedAt = before.RaisedAt.With(threshold.Raised(after.Standings.Thresholds()), now)
 	after.Conditions = after.RaisedAt.Within(policy.PressureTransitionPeriod, now)
 
 	var decision Decision
@@ -59,9 +58,12 @@ func Step(policy Policy, before State, pods []*v1.Pod, seen observe.Snapshot, no
 			return after, decision
 		}
 	}
-	starved := thresholdsWhere(policy.Thresholds, func(i int) bool {
-		return after.Standings[i].PastGrace && fresh(policy.Thresholds[i].Signal, before, seen)
-	})
+	var starved []evictionapi.Threshold
+	for _, standing := range after.Standings {
+		if standing.PastGrace && fresh(standing.Threshold.Signal, before, seen) {
+			starved = append(starved, standing.Threshold)
+		}
+	}
 	if len(starved) > 0 {
 		decision.Shortage = shortageOf(policy, starved, pods, seen)
 	}
@@ -75,16 +77,6 @@ func Resolved(policy Policy, seen observe.Observations) bool {
 		observation, found := seen[t.Signal]
 		return found && threshold.Unresolved(t, observation)
 	})
-}
-
-func thresholdsWhere(thresholds []evictionapi.Threshold, holds func(int) bool) []evictionapi.Threshold {
-	var found []evictionapi.Threshold
-	for i, t := range thresholds {
-		if holds(i) {
-			found = append(found, t)
-		}
-	}
-	return found
 }
 
 // fresh says whether a signal was observed, and later than in the pass before:

@@ -185,7 +185,6 @@ func TestStepProperties(t *testing.T) {
 			}
 			decide.Resolved(w.policy, w.seen.Observations)
 			state = next
-			state.Standings = state.Standings[:0:0]
 			now = now.Add(10 * time.Second)
 		}
 	})

@@ -26,8 +26,9 @@ import (
 
 // Amount is a signed number of bytes, inodes or processes, exact to a
 // billionth, which is the finest step of a resource.Quantity. Its 128 bits
-// hold the sum of any number of 64-bit usages that a pod can have, so that
-// adding and comparing need neither allocation nor a check for overflow.
+// hold the sum of any usages that a pod can have, so that adding and comparing
+// them is exact and allocates nothing. Beyond 1.7e29, which only a request or a
+// limit can be that no machine could grant, an Amount stays at its largest.
 // The zero value is zero. Amounts compare with == and Cmp.
 type Amount struct {
 	// hi and lo are the two's complement of the number of billionths.
@@ -79,9 +80,9 @@ func AmountOf(q *resource.Quantity) Amount {
 func amountOfBig(n *big.Int) Amount {
 	if n.BitLen() > 127 {
 		if n.Sign() < 0 {
-			return Amount{hi: math.MinInt64}
+			return smallest
 		}
-		return Amount{hi: math.MaxInt64, lo: math.MaxUint64}
+		return largest
 	}
 	magnitude := new(big.Int).Abs(n)
 	lo := new(big.Int).And(magnitude, new(big.Int).SetUint64(math.MaxUint64)).Uint64()
@@ -97,18 +98,39 @@ func (a Amount) negated() Amount {
 	return Amount{}.Sub(a)
 }
 
-// Add returns a + b.
+var (
+	largest  = Amount{hi: math.MaxInt64, lo: math.MaxUint64}
+	smallest = Amount{hi: math.MinInt64}
+)
+
+// Add returns a + b, or the largest or smallest Amount where that is too much.
 func (a Amount) Add(b Amount) Amount {
 	lo, carry := bits.Add64(a.lo, b.lo, 0)
 	hi, _ := bits.Add64(uint64(a.hi), uint64(b.hi), carry)
-	return Amount{hi: int64(hi), lo: lo}
+	sum := Amount{hi: int64(hi), lo: lo}
+	if (a.hi < 0) == (b.hi < 0) && (sum.hi < 0) != (a.hi < 0) {
+		return end(a)
+	}
+	return sum
 }
 
-// Sub returns a - b.
+// Sub returns a - b, or the largest or smallest Amount where that is too much.
 func (a Amount) Sub(b Amount) Amount {
 	lo, borrow := bits.Sub64(a.lo, b.lo, 0)
 	hi, _ := bits.Sub64(uint64(a.hi), uint64(b.hi), borrow)
-	return Amount{hi: int64(hi), lo: lo}
+	difference := Amount{hi: int64(hi), lo: lo}
+	if (a.hi < 0) != (b.hi < 0) && (difference.hi < 0) != (a.hi < 0) {
+		return end(a)
+	}
+	return difference
+}
+
+// end is what lies furthest on a's side of zero.
+func end(a Amount) Amount {
+	if a.hi < 0 {
+		return smallest
+	}
+	return largest
 }
 
 // Cmp returns -1, 0 or 1 as a is less than, equal to or greater than b.

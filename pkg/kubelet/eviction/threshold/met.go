@@ -57,67 +57,73 @@ func below(t evictionapi.Threshold, seen observe.Observation, limit func(evictio
 	return t.Operator == evictionapi.OpLessThan && limit(t, seen.Capacity).CmpInt64(seen.Available) > 0
 }
 
-// Standing is what is remembered of one threshold from pass to pass.
+// Standing is what is remembered of a threshold that was met in a pass.
 type Standing struct {
-	// Since is the first of the unbroken line of passes that saw the threshold
-	// met; zero when the last pass did not.
+	Threshold evictionapi.Threshold
+	// Since is the first of the unbroken line of passes that saw it met.
 	Since time.Time
 	// PastGrace: it has been met for its grace period at least. From then on it
 	// stays met until its goal is reached.
 	PastGrace bool
 }
 
-// IsMet says whether the threshold was met in the last pass, its grace period ignored.
-func (s Standing) IsMet() bool {
-	return !s.Since.IsZero()
-}
+// Standings are those of the thresholds that were met in a pass; one that is not
+// among them was not.
+type Standings []Standing
 
-// Next returns the standing after a pass at now that saw the threshold met or not.
-func (s Standing) Next(met bool, grace time.Duration, now time.Time) Standing {
-	if !met {
-		return Standing{}
-	}
-	since := s.Since
-	if since.IsZero() {
-		since = now
-	}
-	return Standing{Since: since, PastGrace: now.Sub(since) >= grace}
-}
-
-// Advance returns the standing of each threshold after a pass at now. before
-// holds those of the pass before, in the same order, and may be shorter.
-func Advance(thresholds []evictionapi.Threshold, before []Standing, seen observe.Observations, now time.Time) []Standing {
-	standings := make([]Standing, len(thresholds))
-	copy(standings, before)
-	met := make([]bool, len(thresholds))
-	for i, t := range thresholds {
-		if observation, found := seen[t.Signal]; found {
-			met[i] = Met(t, observation)
-		}
-	}
-	for i, t := range thresholds {
-		observation, found := seen[t.Signal]
-		if !met[i] && found && standings[i].PastGrace && Unresolved(t, observation) {
-			met[i] = !hasSame(thresholds, met, t)
-		}
-	}
-	for i, t := range thresholds {
+// Advance returns the standings after a pass at now that saw the observations:
+// those of the thresholds that are met, and of the ones past their grace period
+// that have not reached their goal yet, even if they are watched no more.
+func (s Standings) Advance(thresholds []evictionapi.Threshold, seen observe.Observations, now time.Time) Standings {
+	var met []evictionapi.Threshold
+	for _, t := range thresholds {
 		// Written twice, a threshold counts once: upstream keeps them in a map.
-		once := met[i] && !slices.Contains(thresholds[:i], t)
-		standings[i] = standings[i].Next(once, t.GracePeriod, now)
-	}
-	return standings
-}
-
-// hasSame says whether a met threshold equals t but for the minimum reclaim.
-// Upstream remembers only one of such twins.
-func hasSame(thresholds []evictionapi.Threshold, met []bool, t evictionapi.Threshold) bool {
-	for i, other := range thresholds {
-		if met[i] && Same(other, t) {
-			return true
+		if observation, found := seen[t.Signal]; found && Met(t, observation) && !slices.Contains(met, t) {
+			met = append(met, t)
 		}
 	}
-	return false
+	for _, standing := range s {
+		t := standing.Threshold
+		observation, found := seen[t.Signal]
+		// Of twins that differ in their minimum reclaim upstream remembers one.
+		twin := func(other evictionapi.Threshold) bool { return Same(other, t) }
+		if standing.PastGrace && found && Unresolved(t, observation) && !slices.ContainsFunc(met, twin) {
+			met = append(met, t)
+		}
+	}
+	after := make(Standings, 0, len(met))
+	for _, t := range met {
+		after = append(after, s.of(t).next(now))
+	}
+	return after
+}
+
+// of returns the standing of a threshold, a new one if it has none yet.
+func (s Standings) of(t evictionapi.Threshold) Standing {
+	for _, standing := range s {
+		if standing.Threshold == t {
+			return standing
+		}
+	}
+	return Standing{Threshold: t}
+}
+
+// next returns the standing after a pass at now that saw the threshold met.
+func (s Standing) next(now time.Time) Standing {
+	if s.Since.IsZero() {
+		s.Since = now
+	}
+	s.PastGrace = now.Sub(s.Since) >= s.Threshold.GracePeriod
+	return s
+}
+
+// Thresholds returns those that were met.
+func (s Standings) Thresholds() []evictionapi.Threshold {
+	met := make([]evictionapi.Threshold, 0, len(s))
+	for _, standing := range s {
+		met = append(met, standing.Threshold)
+	}
+	return met
 }
 
 // Same says whether two thresholds watch for the same thing; their minimum
