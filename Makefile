@@ -18,10 +18,12 @@ SHELL := /usr/bin/env bash -o errexit -o nounset -o pipefail -c
 RACE ?= $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && command -v "$$(go env CC)" > /dev/null && echo -race)
 # Random nodes in the differential test.
 NODES ?= 2000
+# Which kubelet make demo shows: patched or upstream.
+KUBELET ?= patched
 
 .PHONY: help
 help: ## Show this list.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: kubelet
 kubelet: ## Build _output/bin/kubelet with this package in it (minutes at first, then under one).
@@ -44,6 +46,18 @@ test: ## Run every test that needs no node, and print the conformance counts.
 .PHONY: test-long
 test-long: ## The same with ten times as many random nodes.
 	@$(MAKE) --no-print-directory test NODES=20000
+
+.PHONY: demo
+demo: ## Show an eviction on a sandboxed node (root, Linux with cgroup v1). KUBELET=upstream for the other kubelet.
+	@hack/demo.sh $(KUBELET)
+
+.PHONY: test-e2e
+test-e2e: kubelet ## Evict real pods on a sandboxed node (root, Linux with cgroup v1; minutes). FOCUS=memory picks specs.
+	@EVICTION_E2E=1 go test ./test/e2e_node -v -count=1 -timeout 40m -ginkgo.v -ginkgo.no-color -ginkgo.focus='$(FOCUS)'
+
+.PHONY: test-e2e-upstream
+test-e2e-upstream: ## Run upstream's node e2e eviction specs on a sandboxed node. FOCUS=PriorityPid picks some, KUBELET=upstream the other kubelet.
+	@hack/e2e-upstream.sh $(KUBELET) $(FOCUS)
 
 .PHONY: fuzz
 fuzz: ## Fuzz the parser of thresholds for a minute.

@@ -20,7 +20,7 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 go_files() { git ls-files --cached --others --exclude-standard '*.go'; }
-shell_files() { git ls-files --cached --others --exclude-standard '*.sh' .ci/run hack/node; }
+shell_files() { git ls-files --cached --others --exclude-standard '*.sh' .ci/run hack/node 'hack/sandbox/shim/*'; }
 
 check_gofmt() {
   local unformatted
