@@ -18,12 +18,14 @@ package e2enode
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -215,6 +217,19 @@ func (s sandbox) evicted(name, words string, forTheNode bool) {
 		disrupted = disrupted || condition.Type == v1.DisruptionTarget && condition.Reason == v1.PodReasonTerminationByKubelet
 	}
 	Expect(disrupted).To(Equal(forTheNode), "condition DisruptionTarget: %+v", status.Conditions)
+}
+
+// firstEvicted returns the name of the pod that the first eviction's event is about.
+func (s sandbox) firstEvicted() string {
+	GinkgoHelper()
+	var events v1.EventList
+	s.get(&events, "events", "--field-selector", "reason=Evicted")
+	Expect(events.Items).NotTo(BeEmpty())
+	// Resource versions of one etcd grow with every write.
+	first := slices.MinFunc(events.Items, func(a, b v1.Event) int {
+		return cmp.Or(cmp.Compare(len(a.ResourceVersion), len(b.ResourceVersion)), cmp.Compare(a.ResourceVersion, b.ResourceVersion))
+	})
+	return first.InvolvedObject.Name
 }
 
 // running checks that a pod still runs.
