@@ -66,9 +66,12 @@ const (
 	// of eight slots), so one that upstream can make is missed once in ten
 	// million times.
 	sameChoices = 120
-	// mostLives bounds how often upstream lives one node: enough that after one
-	// random choice of even odds sameChoices still come that far.
-	mostLives = 400
+	// mostLives bounds how often upstream lives one node: enough that sameChoices
+	// of its lives come as far as ours does beyond a choice of one in eight.
+	mostLives = 1200
+	// enoughLives is when a node is given up as too random: where upstream's own
+	// lives still part from each other in the line in which ours parts from them.
+	enoughLives = 60
 	// mostInPart bounds the share of nodes that are compared in part only.
 	mostInPart = 0.05
 )
@@ -80,16 +83,20 @@ const (
 // upstream, and ours must be one of them: when the first does not match,
 // upstream lives the node again, until a trace matches, or until so many have
 // parted from ours in the same line that ours would have been among them if it
-// could be. A node with many random choices in a row is compared as far as
-// upstream happened to choose alike.
+// could be. As long as all of upstream's do the same thing in that line this
+// goes on to the end, since it is no sign of a random choice. Where they differ
+// from each other it is one, and after enoughLives the node counts as compared
+// up to there.
 func compare(t *testing.T, spec simnode.Spec, tally *tally) string {
 	tally.nodes++
 	mine := simnode.Live(t, spec, simnode.Ours)
 	if slices.ContainsFunc(mine, func(line string) bool { return strings.Contains(line, "  kill ") }) {
 		tally.evicting++
 	}
-	furthest, parting := -1, 0
-	var nearest []string
+	furthest := -1
+	// parting holds upstream's traces that come as far as any, by the line in
+	// which they part from ours.
+	var parting map[string][][]string
 	for lives := range mostLives {
 		trace := simnode.Live(t, spec, simnode.Upstream)
 		if slices.Equal(mine, trace) {
@@ -98,14 +105,24 @@ func compare(t *testing.T, spec simnode.Spec, tally *tally) string {
 			}
 			return ""
 		}
-		switch agrees := common(mine, trace); {
-		case agrees > furthest:
-			furthest, parting, nearest = agrees, 1, trace
-		case agrees == furthest:
-			parting++
+		agrees := common(mine, trace)
+		if agrees > furthest {
+			furthest, parting = agrees, map[string][][]string{}
 		}
-		if parting >= sameChoices {
-			return difference(mine, nearest, furthest)
+		if agrees == furthest {
+			parting[line(trace, agrees)] = append(parting[line(trace, agrees)], trace)
+		}
+		all := 0
+		for _, alike := range parting {
+			all += len(alike)
+		}
+		switch {
+		case all >= sameChoices:
+			return difference(mine, trace, common(mine, trace))
+		case len(parting) > 1 && lives >= enoughLives:
+			tally.asSets++
+			tally.inPart++
+			return ""
 		}
 	}
 	tally.asSets++

@@ -89,7 +89,7 @@ func window(t *rapid.T, label string) simnode.Window {
 }
 
 func drawNode(t *rapid.T, n *simnode.NodeSpec) {
-	n.For = time.Duration(rapid.SampledFrom([]int{60, 180, 420, 900}).Draw(t, "for")) * time.Second
+	n.For = time.Duration(rapid.SampledFrom([]int{60, 60, 120, 180, 400}).Draw(t, "for")) * time.Second
 	n.Interval = time.Duration(rapid.SampledFrom([]int{10, 10, 10, 3, 30}).Draw(t, "interval")) * time.Second
 	n.Transition = time.Duration(rapid.SampledFrom([]int{300, 300, 30, 60, 5, -1}).Draw(t, "transition")) * time.Second
 	n.MaxGrace = rapid.SampledFrom([]int64{0, 5, 30, 3600, -1}).Draw(t, "max grace")
@@ -135,7 +135,7 @@ func drawNode(t *rapid.T, n *simnode.NodeSpec) {
 
 func drawPods(t *rapid.T, spec *simnode.Spec, troubles []trouble) {
 	// Above twelve pods the order of equals is that of an unstable sort.
-	count := rapid.SampledFrom([]int{0, 1, 2, 3, 5, 8, 8, 13, 30}).Draw(t, "pods")
+	count := rapid.SampledFrom([]int{0, 1, 2, 3, 5, 5, 8, 8, 13, 13, 25}).Draw(t, "pods")
 	for i := range count {
 		spec.Pods = append(spec.Pods, drawPod(t, fmt.Sprintf("p%d", i), troubles))
 	}

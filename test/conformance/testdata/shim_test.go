@@ -319,7 +319,7 @@ type byEvictionPriority []evictionapi.Threshold
 
 func (b byEvictionPriority) Len() int           { return len(b) }
 func (b byEvictionPriority) Swap(i, j int)      { b[i], b[j] = b[j], b[i] }
-func (b byEvictionPriority) Less(i, j int) bool { return decide.CompareUrgency(b[i], b[j]) < 0 }
+func (b byEvictionPriority) Less(i, _ int) bool { return decide.FirstByMemory(b[i]) }
 
 func getReclaimableThreshold(_ klog.Logger, thresholds []evictionapi.Threshold) (evictionapi.Threshold, v1.ResourceName, bool) {
 	for _, t := range thresholds {

@@ -22,11 +22,10 @@ limitations under the License.
 //
 // With all of this project's feature gates off a step decides what the manager
 // of Kubernetes v1.37.2 decides. Where upstream takes the first of a map, and
-// so takes any, a step takes one of those that upstream might.
+// so takes any, a step takes the one that upstream takes most often.
 package decide
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -90,15 +89,35 @@ func fresh(signal evictionapi.Signal, before State, seen observe.Snapshot) bool 
 	return !observedBefore || observation.Newer(last)
 }
 
-// CompareUrgency orders thresholds: by the order of the signals, and of two on
-// one signal the one with the shorter grace period first.
-func CompareUrgency(a, b evictionapi.Threshold) int {
-	return cmp.Or(cmp.Compare(observe.Place(a.Signal), observe.Place(b.Signal)), cmp.Compare(a.GracePeriod, b.GracePeriod))
+// FirstByMemory says whether a threshold comes before those of all other
+// signals: without memory a node does nothing else.
+func FirstByMemory(t evictionapi.Threshold) bool {
+	return t.Signal == evictionapi.SignalMemoryAvailable || t.Signal == evictionapi.SignalAllocatableMemoryAvailable
+}
+
+// byUrgency returns the thresholds on memory, the last one first, and then the
+// others in their order. Upstream has them in a map, and its order among equals
+// is any; this is the one that it has most often, since a small map is iterated
+// in the order of insertion seven times of eight, and since its sort turns the
+// order of memory thresholds round.
+func byUrgency(starved []evictionapi.Threshold) []evictionapi.Threshold {
+	ordered := make([]evictionapi.Threshold, 0, len(starved))
+	for _, t := range slices.Backward(starved) {
+		if FirstByMemory(t) {
+			ordered = append(ordered, t)
+		}
+	}
+	for _, t := range starved {
+		if !FirstByMemory(t) {
+			ordered = append(ordered, t)
+		}
+	}
+	return ordered
 }
 
 // shortageOf says what to do about the most urgent of the starved thresholds.
 func shortageOf(policy Policy, starved []evictionapi.Threshold, pods []*v1.Pod, seen observe.Snapshot) *Shortage {
-	slices.SortStableFunc(starved, CompareUrgency)
+	starved = byUrgency(starved)
 	t := starved[0]
 	traits, known := observe.TraitsOf(t.Signal)
 	if !known {

@@ -58,9 +58,7 @@ type Traits struct {
 	Format resource.Format
 }
 
-// signals holds every signal that a threshold can watch, in the order in which
-// the decision considers them: memory before everything else, as upstream does
-// it, and the rest in a fixed order where upstream's is that of a map.
+// signals holds every signal that a threshold can watch.
 var signals = [...]Traits{
 	{evictionapi.SignalMemoryAvailable, v1.ResourceMemory, v1.NodeMemoryPressure, NoFilesystem, resource.BinarySI},
 	{evictionapi.SignalAllocatableMemoryAvailable, v1.ResourceMemory, v1.NodeMemoryPressure, NoFilesystem, resource.BinarySI},
@@ -98,13 +96,4 @@ func TraitsOf(signal evictionapi.Signal) (Traits, bool) {
 		return Traits{}, false
 	}
 	return signals[row], true
-}
-
-// Place returns the row number of a signal, for ordering; unknown signals come
-// after all known ones.
-func Place(signal evictionapi.Signal) int {
-	if row, known := place[signal]; known {
-		return row
-	}
-	return len(signals)
 }
