@@ -58,8 +58,13 @@ while IFS=: read -r _ controllers _; do
   [ ${#alone[@]} -le 1 ] || for one in "${alone[@]}"; do ln -sfn "${controllers}" "${new}/sys/fs/cgroup/${one}"; done
 done < /proc/self/cgroup
 
-# The run folder is the machine's own, so that both sides see the same files.
-mkdir -p "${new}${run}"
+# The checkout is there wherever it lies, below /tmp as well, and cannot be
+# written to. The run folder is the machine's own, so that both sides see the
+# same files.
+checkout=$(cd "$(dirname "$0")/../.." && pwd)
+mkdir -p "${new}${checkout}"
+mount --bind "${checkout}" "${new}${checkout}"
+mount -o remount,bind,ro "${new}${checkout}"
 mount --bind "${run}" "${new}${run}"
 
 for name in kubelet containerd; do
