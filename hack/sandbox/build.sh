@@ -38,10 +38,10 @@ in_module() {
   local name=$1 requirement=$2
   mkdir -p "${src}/${name}"
   cd "${src}/${name}"
-  if [ ! -e go.mod ]; then
-    go mod init "example.com/${name}" 2> /dev/null
-    go get "${requirement}" 2>&1 | grep -v '^go: \(downloading\|added\|upgraded\)' || true
-  fi
+  [ -e go.mod ] || go mod init "example.com/${name}" 2> /dev/null
+  # By what is required, not by whether the file is there: a fetch that failed is
+  # tried again, and says why.
+  grep -q " ${requirement%@*} ${requirement#*@}" go.mod || go get "${requirement}"
 }
 
 # in_kubernetes enters a scratch module with the project's own requirements.
