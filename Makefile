@@ -47,6 +47,10 @@ test: ## Run every test that needs no node, and print the conformance counts.
 test-long: ## The same with ten times as many random nodes.
 	@$(MAKE) --no-print-directory test NODES=20000
 
+.PHONY: test-patches
+test-patches: kubelet ## Run the unit tests that come with the patches, in the patched source.
+	@hack/test-patches.sh
+
 .PHONY: demo
 demo: ## Show an eviction on a sandboxed node (root, Linux with cgroup v1). KUBELET=upstream for the other kubelet.
 	@hack/demo.sh $(KUBELET)

@@ -18,7 +18,8 @@
 #
 # Both are built from the k8s.io/kubernetes that go.mod requires, in the same
 # way. The patched one is built from a copy of its source below _output, with
-# the package laid over upstream's directory of the same name.
+# the package laid over upstream's directory of the same name and the patches of
+# patches/v1.NN applied in the order of its series file.
 
 set -o errexit -o nounset -o pipefail
 
@@ -29,7 +30,7 @@ flavour=${1:-}
 case "${flavour}" in
   patched)  output=${2:-_output/bin/kubelet} ;;
   upstream) output=${2:-_output/bin/kubelet-upstream} ;;
-  *) sed -n 's/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed -n '/^Builds/,/^the package/p' >&2; exit 2 ;;
+  *) sed -n 's/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed -n '/^Builds/,/^patches/p' >&2; exit 2 ;;
 esac
 
 package=pkg/kubelet/eviction
@@ -61,6 +62,31 @@ lay_over() {
     mkdir -p "${copy}/$(dirname "${file}")"
     sed "s#\"${ours}/${package}#\"k8s.io/kubernetes/${package}#" "${file}" > "${copy}/${file}"
   done < <(find "${package}" -name '*.go' ! -name '*_test.go')
+  apply_series "${copy}"
+}
+
+# apply_series puts the files that patches touch back as upstream has them, and
+# patches them. What an earlier series touched is listed in .patched.
+apply_series() {
+  local copy=$1 file patch
+  local series=patches/${version%.*}
+  if [ -e "${copy}/.patched" ]; then
+    while IFS= read -r file; do
+      if [ -e "${source}/${file}" ]; then
+        install -m 0644 "${source}/${file}" "${copy}/${file}"
+      else
+        rm -f "${copy:?}/${file}"
+      fi
+    done < "${copy}/.patched"
+  fi
+  : > "${copy}/.patched"
+  while IFS= read -r patch; do
+    git apply --numstat "${series}/${patch}" | cut -f 3 >> "${copy}/.patched"
+    # The copy lies inside this repository, which git must not take for the
+    # patches' own.
+    (cd "${copy}" && GIT_CEILING_DIRECTORIES=${root}/_output/src git apply "${root}/${series}/${patch}") \
+      || { echo "${series}/${patch} does not apply to Kubernetes ${version}" >&2; exit 1; }
+  done < <(sed '/^ *#/d; /^ *$/d' "${series}/series" 2> /dev/null)
 }
 
 modfile=go.mod
