@@ -31,7 +31,6 @@ runc_version=v1.5.3
 etcd_version=v3.7.0
 critools_version=v1.37.0
 cni_version=v1.9.1
-kubernetes_version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
 
 # in_module makes a scratch module that requires one other, and enters it.
 in_module() {
@@ -55,11 +54,20 @@ in_kubernetes() {
 static() { CGO_ENABLED=0 go build -mod=mod -buildvcs=false -trimpath -ldflags "-s -w ${2:-}" -o "${bin}/$1" "$3"; }
 
 kubernetes_ldflags() {
-  local package
+  local package kubernetes_version
+  kubernetes_version=$(GOFLAGS=-mod=mod go list -m -f '{{.Version}}' k8s.io/kubernetes)
   for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
     IFS=. read -r major minor _ <<< "${kubernetes_version#v}"
     printf -- '-X %s.gitVersion=%s -X %s.gitMajor=%s -X %s.gitMinor=%s ' "${package}" "${kubernetes_version}" "${package}" "${major}" "${package}" "${minor}"
   done
+}
+
+# require_compiler installs what runc and the pause program are built with.
+require_compiler() {
+  if ! command -v gcc > /dev/null || [ ! -e /usr/include/seccomp.h ]; then
+    apt-get update -qq
+    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y gcc libc6-dev libseccomp-dev > /dev/null
+  fi
 }
 
 part_containerd() {
@@ -71,6 +79,7 @@ part_containerd() {
 }
 
 part_runc() {
+  require_compiler
   in_module runc "github.com/opencontainers/runc@${runc_version}"
   go build -mod=mod -buildvcs=false -trimpath -tags seccomp -ldflags "-s -w" -o "${bin}/runc" github.com/opencontainers/runc
 }
@@ -117,6 +126,7 @@ part_e2e_node.test() {
 
 # The pause program of the sandbox image does nothing but wait and reap.
 part_pause() {
+  require_compiler
   local source
   source=$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)/build/pause/linux/pause.c
   gcc -Os -static -DVERSION=3.10.2 -o "${bin}/pause" "${source}"

@@ -22,12 +22,26 @@ set -o errexit -o nounset -o pipefail
 
 run=$1 group=$2 stage=${3:-1}
 
+cgroup_v2() { [ -e /sys/fs/cgroup/cgroup.controllers ]; }
+
 if [ "${stage}" = 1 ]; then
-  awk '$3 == "cgroup" { print $2 }' /proc/mounts | while IFS= read -r hierarchy; do
-    echo $$ > "${hierarchy}/${group}/node/cgroup.procs"
-  done
+  if cgroup_v2; then
+    echo $$ > "/sys/fs/cgroup/${group}/node/cgroup.procs"
+  else
+    awk '$3 == "cgroup" { print $2 }' /proc/mounts | while IFS= read -r hierarchy; do
+      echo $$ > "${hierarchy}/${group}/node/cgroup.procs"
+    done
+  fi
   # Only now, so that the new namespace's root is the node's cgroup.
   exec unshare --cgroup "$0" "${run}" "${group}" 2
+fi
+if cgroup_v2; then
+  # Out of the node's own cgroup, which hands its controllers down to the pods.
+  echo $$ > "/sys/fs/cgroup/${group}/node/system/cgroup.procs"
+  read -ra controllers < "/sys/fs/cgroup/${group}/node/cgroup.controllers"
+  for controller in "${controllers[@]}"; do
+    echo "+${controller}" > "/sys/fs/cgroup/${group}/node/cgroup.subtree_control"
+  done
 fi
 
 # What the machine has is below, what the node writes above, in memory.
@@ -44,19 +58,23 @@ mount -t tmpfs tmpfs "${new}/run"
 mount -t tmpfs -o mode=1777 tmpfs "${new}/tmp"
 
 # The node's own view of its cgroups.
-mount -t tmpfs -o mode=755 tmpfs "${new}/sys/fs/cgroup"
-while IFS=: read -r _ controllers _; do
-  [ -n "${controllers}" ] || continue
-  folder=${new}/sys/fs/cgroup/${controllers#name=}
-  mkdir -p "${folder}"
-  case "${controllers}" in
-    name=*) mount -t cgroup -o "none,${controllers}" cgroup "${folder}" ;;
-    *) mount -t cgroup -o "${controllers}" cgroup "${folder}" ;;
-  esac
-  # cpu,cpuacct is also known by each of its names.
-  IFS=, read -ra alone <<< "${controllers}"
-  [ ${#alone[@]} -le 1 ] || for one in "${alone[@]}"; do ln -sfn "${controllers}" "${new}/sys/fs/cgroup/${one}"; done
-done < /proc/self/cgroup
+if cgroup_v2; then
+  mount -t cgroup2 cgroup2 "${new}/sys/fs/cgroup"
+else
+  mount -t tmpfs -o mode=755 tmpfs "${new}/sys/fs/cgroup"
+  while IFS=: read -r _ controllers _; do
+    [ -n "${controllers}" ] || continue
+    folder=${new}/sys/fs/cgroup/${controllers#name=}
+    mkdir -p "${folder}"
+    case "${controllers}" in
+      name=*) mount -t cgroup -o "none,${controllers}" cgroup "${folder}" ;;
+      *) mount -t cgroup -o "${controllers}" cgroup "${folder}" ;;
+    esac
+    # cpu,cpuacct is also known by each of its names.
+    IFS=, read -ra alone <<< "${controllers}"
+    [ ${#alone[@]} -le 1 ] || for one in "${alone[@]}"; do ln -sfn "${controllers}" "${new}/sys/fs/cgroup/${one}"; done
+  done < /proc/self/cgroup
+fi
 
 # The checkout is there wherever it lies, below /tmp as well, and cannot be
 # written to. The run folder is the machine's own, so that both sides see the
@@ -89,6 +107,7 @@ cd /
 mount --make-rshared /
 
 hostname node1
+printf '127.0.0.1 localhost\n10.77.0.1 node1\n' > /etc/hosts
 ip link set lo up
 # A pair of virtual links carries the node's address; there is nothing beyond.
 ip link add node0 type veth peer name node1
