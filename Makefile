@@ -52,11 +52,11 @@ test-patches: kubelet ## Run the unit tests that come with the patches, in the p
 	@hack/test-patches.sh
 
 .PHONY: demo
-demo: ## Show an eviction on a sandboxed node (root, Linux with cgroup v1). KUBELET=upstream for the other kubelet.
+demo: ## Show an eviction on a sandboxed node (root, Linux). KUBELET=upstream for the other kubelet.
 	@hack/demo.sh $(KUBELET)
 
 .PHONY: test-e2e
-test-e2e: kubelet ## Evict real pods on a sandboxed node (root, Linux with cgroup v1; minutes). FOCUS=memory picks specs.
+test-e2e: kubelet ## Evict real pods on a sandboxed node (root, Linux; minutes). FOCUS=memory picks specs.
 	@EVICTION_E2E=1 go test ./test/e2e_node -v -count=1 -timeout 40m -ginkgo.v -ginkgo.no-color -ginkgo.focus='$(FOCUS)'
 
 .PHONY: test-e2e-upstream
@@ -70,6 +70,18 @@ fuzz: ## Fuzz the parser of thresholds for a minute.
 .PHONY: bench
 bench: ## Measure a pass beside one of upstream's and print the ratios.
 	@go run ./test/bench
+
+.PHONY: bench-node
+bench-node: kubelet kubelet-upstream ## Measure both kubelets on a sandboxed node: crossing to decision, to signal, to memory back (root; minutes). ARGS='-times 5'
+	@go run ./test/bench_node $(ARGS)
+
+.PHONY: test-guest
+test-guest: ## Run what needs cgroup v2 and PSI in an emulated guest (Debian; minutes).
+	@hack/guest test ./test/guest
+
+.PHONY: demo-guest
+demo-guest: ## Show an eviction in an emulated Debian with systemd and cgroup v2 (ten minutes). KUBELET=upstream for the other kubelet.
+	@hack/guest demo $(KUBELET)
 
 .PHONY: verify
 verify: ## Check format, vet, staticcheck, shell, licences, modules, layers and platforms.

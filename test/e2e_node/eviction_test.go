@@ -19,6 +19,7 @@ limitations under the License.
 package e2enode
 
 import (
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2" //nolint:staticcheck // as in every ginkgo suite
@@ -66,6 +67,55 @@ var _ = Describe("memory", func() {
 		Expect(pod.Status.Phase).To(Equal(v1.PodRunning))
 	})
 
+	It("spares static pods", func() {
+		node.up("evictionHard: {memory.available: " + roomForMemory(1500) + "}\nstaticPodPath: /etc/kubernetes/manifests\nfileCheckFrequency: 1s\n")
+		static := hog("static", "memory", "-rate", "400", "-limit", "1700")
+		static.Spec.NodeName = ""
+		node.create(hog("small", "memory", "-limit", "10", "-rate", "10"))
+		node.write("/etc/kubernetes/manifests/static.yaml", static)
+		node.evicted("small", "The node was low on resource: memory", true)
+		node.running("static-node1")
+	})
+
+	It("evicts the pod of lower priority though it uses less", func() {
+		node.up("evictionHard: {memory.available: " + roomForMemory(1500) + "}\n")
+		node.run("kubectl", "create", "priorityclass", "important", "--value=1000")
+		// So slow that both have stats before the threshold is met: upstream puts a
+		// pod without any before all others.
+		node.create(
+			with(hog("important", "memory", "-rate", "35", "-limit", "1000"), func(spec *v1.PodSpec) { spec.PriorityClassName = "important" }),
+			hog("other", "memory", "-rate", "20", "-limit", "600"),
+		)
+		node.evicted("other", "The node was low on resource: memory", true)
+		node.running("important")
+	})
+
+	It("frees the minimum that is asked for, not just what lifts the threshold", func() {
+		node.up("evictionHard: {memory.available: " + roomForMemory(1500) + "}\nevictionMinimumReclaim: {memory.available: 400Mi}\n")
+		var pods []*v1.Pod
+		for i := range 6 {
+			pods = append(pods, hog(fmt.Sprintf("pod-%d", i), "memory", "-rate", "50", "-limit", "260"))
+		}
+		node.create(pods...)
+		// One pod lifts the threshold, and its 260 MiB are less than is asked for.
+		Eventually(node.evictedPods).WithTimeout(2 * time.Minute).Should(HaveLen(2))
+		Eventually(node.memoryInUse).WithTimeout(20 * time.Second).Should(BeNumerically("<", 1500-400))
+		Consistently(node.evictedPods).WithTimeout(15*time.Second).WithPolling(time.Second).Should(SatisfyAny(HaveLen(2), HaveLen(3)), "a third may go by upstream's old stats, no more")
+	})
+
+	It("guards what pods may have by allocatableMemory.available", func() {
+		node.up("kubeReserved: {memory: " + roomForMemory(300) + "}\nevictionHard: {memory.available: 150Mi}\n")
+		node.create(hog("leak", "memory", "-rate", "8", "-limit", "220"))
+		node.evicted("leak", "The node was low on resource: memory", true)
+		Expect(node.evictions()).To(HaveKey("allocatableMemory.available"))
+	})
+
+	It("leaves an evicted pod failed though it exits 0", func() {
+		node.up("evictionHard: {memory.available: " + roomForMemory(1500) + "}\n")
+		node.create(hog("leak", "memory", "-rate", "150", "-exit", "0"))
+		node.evicted("leak", "The node was low on resource: memory", true)
+	})
+
 	It("waits for a soft threshold's grace period", func() {
 		soft := roomForMemory(1500)
 		node.up("evictionSoft: {memory.available: " + soft + "}\nevictionSoftGracePeriod: {memory.available: 25s}\nevictionMaxPodGracePeriod: 5\n")
@@ -73,6 +123,18 @@ var _ = Describe("memory", func() {
 		node.create(hog("leak", "memory", "-rate", "400", "-limit", "1700"))
 		node.evicted("leak", "The node was low on resource: memory", true)
 		Expect(time.Since(begin)).To(BeNumerically(">=", 25*time.Second))
+	})
+})
+
+var _ = Describe("processes", func() {
+	It("evicts the pod that takes the process IDs", func() {
+		node.up("evictionHard: {pid.available: " + roomForProcesses(1500) + "}\n")
+		// Each process of the hog has several threads, and threads are what counts.
+		node.create(hog("steady", "pids", "-limit", "2"), hog("bomb", "pids", "-rate", "40", "-limit", "700"))
+		node.evicted("bomb", "The node was low on resource: pids", true)
+		Eventually(node.condition).WithArguments(v1.NodePIDPressure).WithTimeout(30 * time.Second).Should(Equal(v1.ConditionTrue))
+		Expect(node.firstEvicted()).To(Equal("bomb"))
+		Expect(node.evictions()).To(HaveKey("pid.available"))
 	})
 })
 
@@ -93,6 +155,22 @@ var _ = Describe("disk", func() {
 		// before the filler's inodes are back.
 		node.create(hog("filler", "inodes", "-path", "/data", "-rate", "5000", "-limit", "150000"))
 		node.evicted("filler", "The node was low on resource: inodes", true)
+	})
+
+	It("evicts the pod that fills a separate imagefs with its writable layer", func() {
+		node.up("evictionHard: {imagefs.available: 80%}\n", "--disk", "imagefs")
+		node.create(hog("filler", "disk", "-path", "/tmp", "-rate", "100", "-limit", "5000"))
+		node.evicted("filler", "The node was low on resource: ephemeral-storage", true)
+	})
+
+	It("survives a disk that is full to the last byte", func() {
+		node.up("evictionHard: {nodefs.available: 500Mi}\nvolumeStatsAggPeriod: 5s\nevictionPressureTransitionPeriod: 10s\n", "--disk-size", "3G")
+		node.create(hog("filler", "disk", "-path", "/data", "-rate", "800", "-limit", "100000"))
+		Eventually(node.condition).WithArguments(v1.NodeDiskPressure).WithTimeout(time.Minute).Should(Equal(v1.ConditionTrue))
+		node.evicted("filler", "The node was low on resource: ephemeral-storage", true)
+		Eventually(node.condition).WithArguments(v1.NodeDiskPressure).WithTimeout(2 * time.Minute).Should(Equal(v1.ConditionFalse))
+		node.create(hog("later", "memory", "-limit", "1"))
+		node.running("later")
 	})
 
 	It("evicts the pod whose emptyDir is larger than its limit, and no other", func() {

@@ -101,6 +101,60 @@ func roomForMemory(mebibytes int64) string {
 	return fmt.Sprintf("%dMi", kibibytes/1024-mebibytes)
 }
 
+// roomForProcesses is a threshold on pid.available that is met when there are
+// that many threads more than now: the kubelet counts the whole machine's.
+func roomForProcesses(threads int64) string {
+	GinkgoHelper()
+	number := func(file string, field int) int64 {
+		text, err := os.ReadFile(file)
+		Expect(err).NotTo(HaveOccurred())
+		fields := strings.FieldsFunc(string(text), func(r rune) bool { return strings.ContainsRune(" /\n", r) })
+		n, err := strconv.ParseInt(fields[field], 10, 64)
+		Expect(err).NotTo(HaveOccurred(), file)
+		return n
+	}
+	// The fifth number of loadavg is how many there are (proc(5)).
+	return strconv.FormatInt(min(number("/proc/sys/kernel/pid_max", 0), number("/proc/sys/kernel/threads-max", 0))-number("/proc/loadavg", 4)-threads, 10)
+}
+
+// memoryInUse is what the node uses, in MiB, as the kubelet counts it.
+func (s sandbox) memoryInUse() int64 {
+	GinkgoHelper()
+	available, err := strconv.ParseInt(strings.TrimSpace(s.run("available")), 10, 64)
+	Expect(err).NotTo(HaveOccurred())
+	info, err := os.ReadFile("/proc/meminfo")
+	Expect(err).NotTo(HaveOccurred())
+	total := regexp.MustCompile(`MemTotal: *(\d+) kB`).FindSubmatch(info)
+	kibibytes, err := strconv.ParseInt(string(total[1]), 10, 64)
+	Expect(err).NotTo(HaveOccurred())
+	return kibibytes>>10 - available>>20
+}
+
+// write puts an object into a file of the node.
+func (s sandbox) write(file string, object any) {
+	GinkgoHelper()
+	text, err := json.Marshal(object)
+	Expect(err).NotTo(HaveOccurred())
+	command := s.command("control", "sh", "-c", `mkdir -p "${0%/*}" && cat > "$0"`, file)
+	command.Stdin = bytes.NewReader(text)
+	output, err := command.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "%s", output)
+}
+
+// evictedPods lists the names of the pods in the default namespace that were evicted.
+func (s sandbox) evictedPods() []string {
+	GinkgoHelper()
+	var pods v1.PodList
+	s.get(&pods, "pods")
+	var names []string
+	for _, pod := range pods.Items {
+		if pod.Status.Reason == "Evicted" {
+			names = append(names, pod.Name)
+		}
+	}
+	return names
+}
+
 // hog makes a pod that runs the hog program.
 func hog(name string, args ...string) *v1.Pod {
 	none := false

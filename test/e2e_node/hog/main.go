@@ -33,6 +33,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -62,7 +63,9 @@ func main() {
 	rate := flags.Int("rate", 100, "MiB, files or processes a second")
 	limit := flags.Int("limit", 1<<30, "MiB, files or processes in all")
 	path := flags.String("path", "/tmp", "folder to write to")
+	linger := flags.Duration("linger", 0, "how long it takes to end after SIGTERM")
 	exit := flags.Int("exit", 128+int(syscall.SIGTERM), "exit code on SIGTERM")
+	stamp := flags.String("stamp", "", "file that gets the time of SIGTERM, in nanoseconds of Unix time")
 	_ = flags.Parse(os.Args[2:]) // ExitOnError
 
 	terminated := make(chan os.Signal, 1)
@@ -80,6 +83,12 @@ func main() {
 		}
 		select {
 		case <-terminated:
+			if *stamp != "" {
+				if err := os.WriteFile(*stamp, []byte(strconv.FormatInt(time.Now().UnixNano(), 10)), 0o600); err != nil {
+					fmt.Fprintln(os.Stderr, "hog:", err)
+				}
+			}
+			time.Sleep(*linger)
 			os.Exit(*exit)
 		case <-time.After(tick):
 		}
