@@ -128,7 +128,7 @@ var _ = Describe("memory", func() {
 
 var _ = Describe("processes", func() {
 	It("evicts the pod that takes the process IDs", func() {
-		node.up("evictionHard: {pid.available: " + roomForProcesses(1500) + "}\n")
+		node.up("evictionHard: {pid.available: \"" + roomForProcesses(1500) + "\"}\n")
 		// Each process of the hog has several threads, and threads are what counts.
 		node.create(hog("steady", "pids", "-limit", "2"), hog("bomb", "pids", "-rate", "40", "-limit", "700"))
 		node.evicted("bomb", "The node was low on resource: pids", true)

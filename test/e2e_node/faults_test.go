@@ -17,6 +17,7 @@ limitations under the License.
 package e2enode
 
 import (
+	"fmt"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2" //nolint:staticcheck // as in every ginkgo suite
@@ -27,11 +28,18 @@ import (
 // What goes wrong around an eviction: each time the node comes back, the pod
 // that had to go goes, and the next one does too.
 var _ = Describe("faults", func() {
-	// leakAgain shows that the node still evicts.
+	// leakAgain shows that the node still takes pods, once its condition has gone,
+	// and evicts.
 	leakAgain := func() {
 		GinkgoHelper()
-		node.create(hog("again", "memory", "-rate", "400", "-limit", "1700"))
-		node.evicted("again", "The node was low on resource: memory", true)
+		tries, name := 0, ""
+		Eventually(func() string {
+			tries++
+			name = fmt.Sprintf("again-%d", tries)
+			node.create(hog(name, "memory", "-rate", "100", "-limit", "1700"))
+			return node.pod(name).Status.Message
+		}).WithTimeout(time.Minute).WithPolling(3 * time.Second).Should(BeEmpty())
+		node.evicted(name, "The node was low on resource: memory", true)
 	}
 
 	DescribeTable("the kubelet ends in the middle of an eviction", func(signal string) {

@@ -105,16 +105,14 @@ func roomForMemory(mebibytes int64) string {
 // that many threads more than now: the kubelet counts the whole machine's.
 func roomForProcesses(threads int64) string {
 	GinkgoHelper()
-	number := func(file string, field int) int64 {
-		text, err := os.ReadFile(file)
-		Expect(err).NotTo(HaveOccurred())
-		fields := strings.FieldsFunc(string(text), func(r rune) bool { return strings.ContainsRune(" /\n", r) })
-		n, err := strconv.ParseInt(fields[field], 10, 64)
-		Expect(err).NotTo(HaveOccurred(), file)
-		return n
-	}
-	// The fifth number of loadavg is how many there are (proc(5)).
-	return strconv.FormatInt(min(number("/proc/sys/kernel/pid_max", 0), number("/proc/sys/kernel/threads-max", 0))-number("/proc/loadavg", 4)-threads, 10)
+	// In a namespace as the node's: since Linux 6.14 each has its own pid_max.
+	text, err := exec.Command("unshare", "--pid", "--fork", "--mount-proc", "cat", "/proc/sys/kernel/pid_max", "/proc/sys/kernel/threads-max", "/proc/loadavg").Output()
+	Expect(err).NotTo(HaveOccurred())
+	var pidMax, threadsMax, running, all int64
+	var minute, five, fifteen float64
+	_, err = fmt.Sscanf(string(text), "%d\n%d\n%g %g %g %d/%d", &pidMax, &threadsMax, &minute, &five, &fifteen, &running, &all)
+	Expect(err).NotTo(HaveOccurred(), "%s", text)
+	return strconv.FormatInt(min(pidMax, threadsMax)-all-threads, 10)
 }
 
 // memoryInUse is what the node uses, in MiB, as the kubelet counts it.
