@@ -37,6 +37,9 @@ var _ = Describe("sandbox", func() {
 		groups, err := filepath.Glob("/sys/fs/cgroup/*/eviction-" + s.name)
 		Expect(err).NotTo(HaveOccurred())
 		left = append(left, groups...)
+		if _, err := os.Stat("/sys/fs/cgroup/eviction-" + s.name); err == nil {
+			left = append(left, "/sys/fs/cgroup/eviction-"+s.name) // cgroup v2
+		}
 		folder := filepath.Join("_output", "node", "run", s.name)
 		mounts, err := os.ReadFile("/proc/mounts")
 		Expect(err).NotTo(HaveOccurred())
