@@ -41,13 +41,15 @@ var layers = map[string]struct {
 	below []string
 	pure  bool
 }{
-	"":           {below: []string{"/wake", "/act", "/decide", "/rank", "/threshold", "/observe"}},
+	"":           {below: []string{"/wake", "/act", "/decide", "/rank", "/threshold", "/observe", "/observe/machine"}},
 	"/wake":      {below: []string{"/decide", "/rank", "/threshold", "/observe"}},
 	"/act":       {below: []string{"/decide", "/rank", "/threshold", "/observe"}},
 	"/decide":    {below: []string{"/rank", "/threshold", "/observe"}, pure: true},
 	"/rank":      {below: []string{"/observe"}, pure: true},
 	"/threshold": {below: []string{"/observe"}, pure: true},
 	"/observe":   {pure: true},
+	// The readers of observe: what touches the world there.
+	"/observe/machine": {below: []string{"/observe"}},
 }
 
 // pureImports are what a pure package may import besides the layers below it:

@@ -17,10 +17,16 @@ limitations under the License.
 // Package scenarios runs the stories in testdata. A story gives a node and what
 // grows on it, and then everything that happens: what the manager does to the
 // pods, the images and the events, which conditions the node has, and whom it
-// refuses. Each is run through the whole manager in simulated time, through the
-// pure step alone, and, since all of them tell upstream's rules so far, through
-// upstream's manager. After a change, go test ./test/scenarios -rewrite writes
-// what happens now; read the difference before you commit it.
+// refuses.
+//
+// Those in testdata/upstream tell upstream's rules. Each is run through the
+// whole manager in simulated time, through the pure step alone, and through
+// upstream's manager, with all gates off. Those in testdata/ours tell this
+// project's own, and are run with the gates as they are by default; they name
+// the reports that they come from.
+//
+// After a change, go test ./test/scenarios -rewrite writes what happens now;
+// read the difference before you commit it.
 package scenarios
 
 import (
@@ -43,9 +49,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// stories runs every story; live gets the node and what the story expects.
-func stories(t *testing.T, live func(t *testing.T, spec simnode.Spec, expected string) string) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+// stories runs every story of a folder; live gets the node and what the story expects.
+func stories(t *testing.T, folder string, live func(t *testing.T, spec simnode.Spec, expected string) string) {
+	datadriven.Walk(t, folder, func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			spec, err := simnode.Parse(d.Input)
 			if err != nil {
@@ -64,20 +70,20 @@ func text(lines []string) string {
 }
 
 func TestManager(t *testing.T) {
-	stories(t, func(t *testing.T, spec simnode.Spec, _ string) string {
+	stories(t, "testdata/upstream", func(t *testing.T, spec simnode.Spec, _ string) string {
 		return text(simnode.Live(t, spec, simnode.Ours))
 	})
 }
 
 func TestUpstream(t *testing.T) {
-	stories(t, func(t *testing.T, spec simnode.Spec, _ string) string {
+	stories(t, "testdata/upstream", func(t *testing.T, spec simnode.Spec, _ string) string {
 		return text(simnode.Live(t, spec, simnode.Upstream))
 	})
 }
 
 // TestStep compares what the pure step can know: it admits and refuses nobody.
 func TestStep(t *testing.T) {
-	stories(t, func(t *testing.T, spec simnode.Spec, expected string) string {
+	stories(t, "testdata/upstream", func(t *testing.T, spec simnode.Spec, expected string) string {
 		lines, err := simnode.LiveByStep(spec)
 		if err != nil {
 			return err.Error()
@@ -104,4 +110,17 @@ func withoutRefusals(trace string) string {
 		lines = append(lines, line)
 	}
 	return strings.Join(lines, "\n")
+}
+
+func TestOurs(t *testing.T) {
+	set := func(gates map[string]bool) {
+		if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(gates); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(simnode.GatesByDefault())
+	defer set(simnode.AllGatesOff())
+	stories(t, "testdata/ours", func(t *testing.T, spec simnode.Spec, _ string) string {
+		return text(simnode.Live(t, spec, simnode.Ours))
+	})
 }

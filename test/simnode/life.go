@@ -60,7 +60,7 @@ func Ours(ctx context.Context, n *Node) (Pressure, lifecycle.PodAdmitHandler, er
 	if err != nil {
 		return nil, nil, err
 	}
-	config := ours.Config{PressureTransitionPeriod: s.Node.Transition, MaxPodGracePeriodSeconds: s.Node.MaxGrace, Thresholds: thresholds}
+	config := ours.Config{PressureTransitionPeriod: s.Node.Transition, MaxPodGracePeriodSeconds: s.Node.MaxGrace, Thresholds: thresholds, Probe: n.Probe()}
 	manager, handler := ours.NewManager(n, config, n.Kill, n, n, n, n.Ref, clock.RealClock{}, !s.Node.NoLimits)
 	manager.Start(ctx, n, n.ActivePods, n.CleanedUp, s.Node.Interval)
 	return manager, handler, nil
@@ -153,6 +153,15 @@ func (c counts) String() string {
 		return ""
 	}
 	return strings.Trim(strings.TrimPrefix(fmt.Sprint(map[string]float64(c)), "map"), "[]")
+}
+
+// GatesByDefault returns the project's feature gates that are on by default, on.
+func GatesByDefault() map[string]bool {
+	gates := AllGatesOff()
+	for _, gate := range []string{"EvictionPromptWake", "EvictionConcurrentKills", "EvictionEvidence", "EvictionTargetedReclaim", "EvictionJournal"} {
+		gates[gate] = true
+	}
+	return gates
 }
 
 // AllGatesOff returns all of the project's feature gates, each switched off.

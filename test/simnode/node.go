@@ -30,7 +30,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/record"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
 	"k8s.io/kubernetes/pkg/kubelet/server/stats"
+
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/observe"
 )
 
 // Timeline is how time passes on a node: real or simulated time, or a driver's own.
@@ -166,6 +169,32 @@ func (n *Node) Get(context.Context, bool) (*statsapi.Summary, error) {
 // GetCPUAndMemoryStats is the other half of a summary provider.
 func (n *Node) GetCPUAndMemoryStats(ctx context.Context) (*statsapi.Summary, error) {
 	return n.Get(ctx, false)
+}
+
+// Probe reads the node as it is at the moment, as a machine's files are read.
+func (n *Node) Probe() observe.Probe { return probe{n} }
+
+type probe struct{ node *Node }
+
+// Signals lists all that a node has.
+func (p probe) Signals() []evictionapi.Signal {
+	if p.node.Spec.Node.NoProbes {
+		return nil
+	}
+	return observe.Signals()
+}
+
+// Read reads one.
+func (p probe) Read(signal evictionapi.Signal) (observe.Observation, error) {
+	now := p.node.Elapsed()
+	p.node.mu.Lock()
+	summary := p.node.summary(now, now)
+	p.node.mu.Unlock()
+	o, found := observe.FromSummary(summary, observe.MemorySource{}).Observations[signal]
+	if !found {
+		return o, fmt.Errorf("the node shows no %s", signal)
+	}
+	return o, nil
 }
 
 // used is what pods and everything else hold at a time.

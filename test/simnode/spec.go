@@ -98,6 +98,8 @@ type NodeSpec struct {
 	GCFails       bool
 	// StatsEvery is how old stats can get: they are taken at its multiples.
 	StatsEvery time.Duration
+	// NoProbes: nothing but the summaries shows what the node has.
+	NoProbes bool
 	// Untimed stats do not say when they were taken.
 	Untimed bool
 	// SummaryFails, DiskInfoFails and NoRuntimeStats are when those happen.
@@ -174,7 +176,7 @@ func (n *NodeSpec) fields() []field {
 		{"unused-images", &n.Images}, {"dead-containers", &n.Dead},
 		{"unused-image-inodes", &n.ImagesInodes}, {"dead-container-inodes", &n.DeadInodes},
 		{"gc", &n.GC}, {"gc-release", &n.GCRelease}, {"gc-fails", &n.GCFails},
-		{"stats-every", &n.StatsEvery}, {"untimed", &n.Untimed},
+		{"stats-every", &n.StatsEvery}, {"untimed", &n.Untimed}, {"no-probes", &n.NoProbes},
 		{"summary-fails", &n.SummaryFails}, {"disk-info-fails", &n.DiskInfoFails}, {"no-runtime-stats", &n.NoRuntimeStats},
 		{"same-slice", &n.SameSlice}, {"absurd-memory", &n.AbsurdMemory}, {"absurd-at", &n.AbsurdAt},
 		{"guard-allocatable", &n.GuardAllocatable}, {"no-limits", &n.NoLimits},

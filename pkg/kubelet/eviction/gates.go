@@ -62,6 +62,12 @@ func init() {
 	utilruntime.Must(utilfeature.DefaultMutableFeatureGate.Add(gates))
 }
 
+// hugePagesCount says whether the kubelet takes memory set aside for huge pages
+// off what is available.
+func hugePagesCount() bool {
+	return utilfeature.DefaultFeatureGate.Enabled(features.HugepageAwareEviction)
+}
+
 // askUpstreamGates fills in what upstream's own feature gates say now.
 func askUpstreamGates(policy *decide.Policy) {
 	policy.PodLevelResources = utilfeature.DefaultFeatureGate.Enabled(features.PodLevelResources)

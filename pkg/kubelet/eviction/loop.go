@@ -21,27 +21,36 @@ import (
 	"runtime"
 	"time"
 
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/klog/v2"
 	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
 
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/act"
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/wake"
 )
 
 // Start runs passes in the background until the context ends.
 func (m *manager) Start(ctx context.Context, diskInfoProvider DiskInfoProvider, podFunc ActivePodsFunc, podCleanedUpFunc PodCleanedUpFunc, monitoringInterval time.Duration) {
 	klog.FromContext(ctx).Info("Starting the eviction manager", "interval", monitoringInterval)
+	if utilfeature.DefaultFeatureGate.Enabled(evictionPromptWake) {
+		m.startProbes(ctx)
+	}
 	if m.config.KernelMemcgNotification || runtime.GOOS == "windows" {
 		m.startNotifiers(ctx, diskInfoProvider, podFunc)
 	}
 	go m.loop(ctx, diskInfoProvider, podFunc, podCleanedUpFunc, monitoringInterval)
 }
 
-// startNotifiers watches each memory threshold; a crossing runs a pass beside the loop.
+// startNotifiers watches each memory threshold. A crossing wakes the loop; with
+// EvictionPromptWake off it runs a pass beside it, as upstream does.
 func (m *manager) startNotifiers(ctx context.Context, diskInfo DiskInfoProvider, pods ActivePodsFunc) {
 	logger := klog.FromContext(ctx)
 	crossed := func(message string) {
 		logger.Info(message)
-		if _, err := m.pass(ctx, diskInfo, pods); err != nil {
+		why := wake.Wake{Reason: wake.Memcg, At: time.Now()}
+		if m.prompt != nil {
+			m.waker.Wake(why)
+		} else if _, err := m.pass(ctx, why, diskInfo, pods); err != nil {
 			logger.Error(err, "A pass failed")
 		}
 	}
@@ -62,23 +71,40 @@ func (m *manager) startNotifiers(ctx context.Context, diskInfo DiskInfoProvider,
 }
 
 // loop runs pass after pass: at once when pods were evicted and are cleaned up,
-// else after the interval. The interval is the runtime's time, as it is
-// upstream, whatever clock the manager has.
+// else when it is woken or, at the latest, after the interval. The interval is
+// the runtime's time, as it is upstream, whatever clock the manager has.
 func (m *manager) loop(ctx context.Context, diskInfo DiskInfoProvider, pods ActivePodsFunc, cleanedUp PodCleanedUpFunc, interval time.Duration) {
 	logger := klog.FromContext(ctx)
+	why := wake.Wake{Reason: wake.Start, At: time.Now()}
 	for ctx.Err() == nil {
-		evicted, err := m.pass(ctx, diskInfo, pods)
+		evicted, err := m.pass(ctx, why, diskInfo, pods)
 		if err != nil {
 			logger.Error(err, "A pass failed")
 		}
 		if len(evicted) > 0 {
 			act.AwaitCleanup(ctx, evicted, cleanedUp, m.clock)
+			why = wake.Wake{Reason: wake.Eviction, At: time.Now()}
 			continue
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(interval):
-		}
+		after, due := m.nextPass(interval)
+		why = m.waker.Wait(ctx, after, due)
 	}
 	logger.Info("The eviction manager has stopped", "err", ctx.Err())
+}
+
+// nextPass returns when the next pass is due unless something wakes the loop, and why.
+func (m *manager) nextPass(interval time.Duration) (time.Duration, wake.Reason) {
+	after, due := interval, wake.Interval
+	if m.prompt == nil {
+		return after, due
+	}
+	if m.prompt.trend < after {
+		after, due = m.prompt.trend, wake.Trend
+	}
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if grace, running := m.state.Standings.NextGrace(m.clock.Now()); running && grace < after {
+		after, due = max(grace, 0), wake.Grace
+	}
+	return after, due
 }

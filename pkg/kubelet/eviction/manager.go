@@ -56,6 +56,9 @@ type manager struct {
 	nodeRef            *v1.ObjectReference
 	// readers are idle *observe.Reader; a pass has one to itself.
 	readers sync.Pool
+	waker   *wake.Waker
+	// prompt is what EvictionPromptWake adds; nil while it is off.
+	prompt *prompt
 
 	// mu guards what follows. It is held for the length of a step at most,
 	// never during a call that leaves the package, so that admission and node
@@ -115,13 +118,14 @@ func newManager(summaries stats.SummaryProvider, config Config, kill KillPodFunc
 		recorder: recorder,
 		nodeRef:  nodeRef,
 		readers:  sync.Pool{New: func() any { return new(observe.Reader) }},
+		waker:    wake.NewWaker(),
 	}
 }
 
 // pass observes, decides and acts once, and returns the pods that it evicted;
 // nil when there were none. It may run side by side with another pass, as a
 // kernel notification does with the loop: only the step itself is exclusive.
-func (m *manager) pass(ctx context.Context, diskInfo DiskInfoProvider, activePods ActivePodsFunc) ([]*v1.Pod, error) {
+func (m *manager) pass(ctx context.Context, why wake.Wake, diskInfo DiskInfoProvider, activePods ActivePodsFunc) ([]*v1.Pod, error) {
 	if len(m.config.Thresholds) == 0 && !m.localStorageLimits {
 		return nil, nil
 	}
@@ -148,6 +152,10 @@ func (m *manager) pass(ctx context.Context, diskInfo DiskInfoProvider, activePod
 	reader := m.readers.Get().(*observe.Reader)
 	defer m.readers.Put(reader)
 	seen := reader.FromSummary(summary, observe.PlatformMemory)
+	if m.prompt != nil {
+		seen = m.freshen(ctx, why, reader, seen, pods)
+		m.prompt.follow(watched.Thresholds, seen.Observations)
+	}
 	decision := m.step(watched, pods, seen)
 	logDecision(logger, watched, seen, decision)
 

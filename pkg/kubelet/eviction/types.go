@@ -24,6 +24,8 @@ import (
 	"k8s.io/klog/v2"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
+
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/observe"
 )
 
 // Config is what the kubelet configures. Fields that upstream's Config does not
@@ -42,6 +44,18 @@ type Config struct {
 	// KernelMemcgNotification asks the kernel to report when a memory cgroup
 	// crosses a threshold (cgroup v1), and runs a pass then.
 	KernelMemcgNotification bool
+
+	// Probe reads the raw numbers that EvictionPromptWake watches; nil means this
+	// machine's own. A simulated node has another.
+	Probe observe.Probe
+	// FilesystemPaths returns a path on each filesystem whose signals are to be
+	// probed; it is asked again until it answers. nil: none is probed, and the
+	// summaries alone tell. The patch 0002-eviction-paths fills it.
+	FilesystemPaths func(context.Context) (map[observe.Filesystem]string, error)
+	// PodCgroupPath returns the cgroup of a pod below the memory hierarchy's mount
+	// point, or "". With it pods are ranked by their memory at the moment, without
+	// it by the summary's. The patch 0002-eviction-paths fills it.
+	PodCgroupPath func(*v1.Pod) string
 }
 
 // Manager watches a node's thresholds. All its methods may be called side by side.

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
@@ -58,4 +59,20 @@ type Snapshot struct {
 // PodStats returns what was read of a pod; nil when nothing was.
 func (s Snapshot) PodStats(uid types.UID) *statsapi.PodStats {
 	return s.pods[string(uid)]
+}
+
+// SetWorkingSet puts a pod's memory at a time, in bytes, in the place of what the
+// summary says of it. The summary is not changed; the Snapshot is, so this is for
+// whoever makes it, before anybody else has it.
+func (s Snapshot) SetWorkingSet(uid types.UID, bytes uint64, at time.Time) {
+	stats, memory := statsapi.PodStats{}, statsapi.MemoryStats{}
+	if known := s.pods[string(uid)]; known != nil {
+		stats = *known
+		if known.Memory != nil {
+			memory = *known.Memory
+		}
+	}
+	memory.Time, memory.WorkingSetBytes = metav1.NewTime(at), &bytes
+	stats.Memory = &memory
+	s.pods[string(uid)] = &stats
 }

@@ -117,6 +117,18 @@ func (s Standing) next(now time.Time) Standing {
 	return s
 }
 
+// NextGrace returns how long after now the next grace period of a threshold that
+// is met ends; false when none runs.
+func (s Standings) NextGrace(now time.Time) (time.Duration, bool) {
+	next, running := time.Duration(0), false
+	for _, standing := range s {
+		if left := standing.Since.Add(standing.Threshold.GracePeriod).Sub(now); !standing.PastGrace && (!running || left < next) {
+			next, running = left, true
+		}
+	}
+	return next, running
+}
+
 // Thresholds returns those that were met.
 func (s Standings) Thresholds() []evictionapi.Threshold {
 	met := make([]evictionapi.Threshold, 0, len(s))

@@ -1,0 +1,164 @@
+/*
+Copyright The kubelet-eviction Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package eviction
+
+import (
+	"context"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
+
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/observe"
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/observe/machine"
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/threshold"
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/wake"
+)
+
+// prompt is what EvictionPromptWake adds to the manager: probes that wake the
+// loop, and numbers that are as new as what woke it. Its fields but the prober
+// belong to the loop.
+type prompt struct {
+	prober *wake.Prober
+	trends wake.Trends
+	// trend is how soon the summaries' own trend asks for a pass.
+	trend time.Duration
+}
+
+// follow takes what a pass saw.
+func (p *prompt) follow(thresholds []evictionapi.Threshold, seen observe.Observations) {
+	p.trend = p.trends.Next(thresholds, seen, p.prober.Reads)
+}
+
+// startProbes watches whatever this machine, or the probe that was configured,
+// shows of the signals with thresholds.
+func (m *manager) startProbes(ctx context.Context) {
+	logger := klog.FromContext(ctx)
+	probe := m.config.Probe
+	if probe != nil {
+		m.prompt = &prompt{prober: wake.NewProber(probe, m.config.Thresholds, m.waker)}
+		go m.prompt.prober.Run(ctx)
+		logger.Info("Watching for crossed thresholds", "probes", probe.Signals())
+		return
+	}
+	own, missing := machine.Linux.NewProbe(m.config.PodCgroupRoot, hugePagesCount())
+	m.prompt = &prompt{prober: wake.NewProber(own, m.config.Thresholds, m.waker)}
+	stalls, stallsMissing := wake.Stalls(ctx, machine.Linux.Proc, machine.Linux.Cgroup, m.config.PodCgroupRoot, func(source string) {
+		logger.V(4).Info("The kernel reports a lack of memory", "source", source)
+		m.prompt.prober.Hurry()
+	})
+	go func() {
+		defer own.Close()
+		m.prompt.prober.Run(ctx)
+	}()
+	logger.Info("Watching for crossed thresholds", "probes", own.Signals(), "events", stalls, "missingProbes", missing, "missingEvents", stallsMissing)
+	if m.config.FilesystemPaths != nil {
+		go m.addFilesystems(ctx, own)
+	}
+}
+
+// pathsTimeout bounds one question for the filesystems' paths, which the container
+// runtime answers, and pathsRetry is the pause after it did not.
+const (
+	pathsTimeout = 10 * time.Second
+	pathsRetry   = 10 * time.Second
+)
+
+// addFilesystems asks where the filesystems are until somebody knows.
+func (m *manager) addFilesystems(ctx context.Context, own *machine.Probe) {
+	logger := klog.FromContext(ctx)
+	for {
+		bounded, cancel := context.WithTimeout(ctx, pathsTimeout)
+		paths, err := m.config.FilesystemPaths(bounded)
+		cancel()
+		if err == nil {
+			for filesystem, path := range paths {
+				if err := own.AddFilesystem(filesystem, path); err != nil {
+					logger.Error(err, "A filesystem has no probe, the summaries alone tell", "path", path)
+				}
+			}
+			logger.Info("Watching filesystems", "probes", own.Signals())
+			return
+		}
+		logger.V(2).Info("The filesystems are not known yet, the summaries alone tell until they are", "err", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pathsRetry):
+		}
+	}
+}
+
+// rereads is how often a summary is read again that is older than the crossing
+// which woke the pass, and rereadAfter the pause before: cadvisor takes some
+// milliseconds for a fresh reading.
+const (
+	rereads     = 2
+	rereadAfter = 20 * time.Millisecond
+)
+
+// freshen makes what a pass sees as new as what woke it: it reads the summary
+// again where that is older, and the memory of pods from their own cgroups when
+// memory is short.
+func (m *manager) freshen(ctx context.Context, why wake.Wake, reader *observe.Reader, seen observe.Snapshot, pods []*v1.Pod) observe.Snapshot {
+	why.Confirm(seen.Observations)
+	for range rereads {
+		if len(why.Stale(seen.Observations)) == 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return seen
+		case <-time.After(rereadAfter):
+		}
+		summary, err := m.summary(ctx)
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Could not read the node's stats again, going on with the old")
+			break
+		}
+		seen = reader.FromSummary(summary, observe.PlatformMemory)
+		why.Confirm(seen.Observations)
+	}
+	if m.config.PodCgroupPath != nil && m.memoryIsShort(seen.Observations) {
+		m.readPodMemory(ctx, seen, pods)
+	}
+	return seen
+}
+
+// memoryIsShort says whether a threshold on memory is met.
+func (m *manager) memoryIsShort(seen observe.Observations) bool {
+	for _, t := range m.config.Thresholds {
+		traits, _ := observe.TraitsOf(t.Signal)
+		if o, found := seen[t.Signal]; found && traits.Resource == v1.ResourceMemory && threshold.Met(t, o) {
+			return true
+		}
+	}
+	return false
+}
+
+func (m *manager) readPodMemory(ctx context.Context, seen observe.Snapshot, pods []*v1.Pod) {
+	for _, pod := range pods {
+		used, err := machine.Linux.PodMemory(m.config.PodCgroupPath(pod))
+		if err != nil {
+			// The pod may have just come or gone; the summary's number stands.
+			klog.FromContext(ctx).V(4).Info("Could not read a pod's memory", "pod", klog.KObj(pod), "err", err)
+			continue
+		}
+		seen.SetWorkingSet(pod.UID, uint64(used), m.clock.Now())
+	}
+}
