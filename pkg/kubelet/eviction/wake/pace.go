@@ -63,7 +63,7 @@ type watch struct {
 // will be before another look, or because it has been for a while.
 func (w *watch) see(headroom, capacity int64, now time.Time) (next time.Duration, wakeUp bool) {
 	if elapsed := now.Sub(w.at).Seconds(); !w.at.IsZero() && elapsed > 0 {
-		w.loss = max(float64(w.headroom-headroom)/elapsed, w.loss/2, 0)
+		w.loss = max((float64(w.headroom)-float64(headroom))/elapsed, w.loss/2, 0)
 	}
 	w.headroom, w.at = headroom, now
 	if headroom < 0 {

@@ -70,8 +70,11 @@ func newWorkingSet(group string, files memoryFiles) (*workingSet, error) {
 	if _, err := os.Stat(w.usage.path); errors.Is(err, os.ErrNotExist) && files == memoryV2 {
 		w.usage = nil
 	}
-	_, err := w.read()
-	return w, err
+	if _, err := w.read(); err != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
 }
 
 // read returns bytes.
@@ -151,6 +154,11 @@ func (m podsMemory) read() (available, capacity int64, err error) {
 	}
 	used, err := m.workingSet.read()
 	return max(0, limit-used), limit, err
+}
+
+func (m podsMemory) close() {
+	m.workingSet.close()
+	m.limit.close()
 }
 
 // hugePages adds up the memory that is set aside for huge pages of every size.

@@ -40,6 +40,7 @@ var Linux = Roots{Proc: "/proc", Sys: "/sys", Cgroup: "/sys/fs/cgroup"}
 // reader reads one signal.
 type reader interface {
 	read() (available, capacity int64, err error)
+	close()
 }
 
 // Probe is the machine's own observe.Probe. Filesystems may be added while it is
@@ -80,10 +81,21 @@ func (p *Probe) Read(signal evictionapi.Signal) (observe.Observation, error) {
 // add makes a signal readable, if the first read works; otherwise it says why not.
 func (p *Probe) add(signal evictionapi.Signal, r reader) error {
 	if _, _, err := r.read(); err != nil {
+		r.close()
 		return fmt.Errorf("%s has no probe: %w", signal, err)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.readers[signal] = r
 	return nil
+}
+
+// Close closes what is open; the probe must not be in use.
+func (p *Probe) Close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.readers {
+		r.close()
+	}
+	clear(p.readers)
 }

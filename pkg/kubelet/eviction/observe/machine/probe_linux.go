@@ -93,25 +93,9 @@ func (p *Probe) AddFilesystem(filesystem observe.Filesystem, path string) error 
 	return errors.Join(faults...)
 }
 
-// Close closes what is open; the probe must not be in use.
-func (p *Probe) Close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, r := range p.readers {
-		switch r := r.(type) {
-		case nodeMemory:
-			r.close()
-		case podsMemory:
-			r.close()
-			r.limit.close()
-		case *processes:
-			r.pidMax.close()
-			r.threadsMax.close()
-			r.load.close()
-		}
-	}
-	clear(p.readers)
-}
+// reopenAfter is how many reads go through one handle on a filesystem. Then the
+// path is opened anew, in case something was mounted there since.
+const reopenAfter = 100
 
 // disk reads the bytes or the inodes of a filesystem, as cadvisor does (lib
 // v0.60, fs.getVfsStats): what is there for anybody but root.
@@ -119,17 +103,31 @@ type disk struct {
 	path   string
 	inodes bool
 	stat   unix.Statfs_t
+	// handle is 0 while nothing is open: standard input is no filesystem's.
+	handle, reads int
 }
 
 func (d *disk) read() (available, capacity int64, err error) {
+	if d.reads++; d.reads > reopenAfter {
+		d.close()
+	}
+	if d.handle == 0 {
+		// O_PATH opens no file: nothing is read of it but where it is.
+		if d.handle, err = unix.Open(d.path, unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
+			d.handle = 0
+			return 0, 0, fmt.Errorf("opening %s: %w", d.path, err)
+		}
+		d.reads = 0
+	}
 	for {
-		err = unix.Statfs(d.path, &d.stat)
+		err = unix.Fstatfs(d.handle, &d.stat)
 		if !errors.Is(err, unix.EINTR) {
 			break
 		}
 	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("statfs %s: %w", d.path, err)
+		d.close()
+		return 0, 0, fmt.Errorf("fstatfs %s: %w", d.path, err)
 	}
 	if d.inodes {
 		if d.stat.Files == 0 {
@@ -138,6 +136,13 @@ func (d *disk) read() (available, capacity int64, err error) {
 		return int64(d.stat.Ffree), int64(d.stat.Files), nil
 	}
 	return int64(d.stat.Bavail) * int64(d.stat.Frsize), int64(d.stat.Blocks) * int64(d.stat.Frsize), nil
+}
+
+func (d *disk) close() {
+	if d.handle != 0 {
+		_ = unix.Close(d.handle) // nothing was written
+		d.handle = 0
+	}
 }
 
 // PodMemory reads the working set of the memory cgroup at a path below the

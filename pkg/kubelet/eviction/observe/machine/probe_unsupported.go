@@ -36,8 +36,5 @@ func (Roots) NewProbe(string, bool) (*Probe, error) {
 // AddFilesystem is not supported.
 func (*Probe) AddFilesystem(observe.Filesystem, string) error { return errNoProbes }
 
-// Close has nothing to close.
-func (*Probe) Close() {}
-
 // PodMemory is not supported.
 func (Roots) PodMemory(string) (int64, error) { return 0, errNoProbes }

@@ -56,3 +56,9 @@ func (p *processes) read() (available, capacity int64, err error) {
 	capacity = min(pids, threads)
 	return capacity - running, capacity, nil
 }
+
+func (p *processes) close() {
+	p.pidMax.close()
+	p.threadsMax.close()
+	p.load.close()
+}
