@@ -82,10 +82,10 @@ func measureProbe() error {
 	probe, missing := machine.Linux.NewProbe("/", true)
 	defer probe.Close()
 	if err := probe.AddFilesystem(observe.NodeFs, "/"); err != nil {
-		missing = errors.Join(missing, err)
+		missing = append(missing, err)
 	}
-	if missing != nil {
-		fmt.Printf("\nno probe here of what this says: %v\n", missing)
+	if len(missing) > 0 {
+		fmt.Printf("\nno probe here of what this says: %v\n", errors.Join(missing...))
 	}
 	if len(probe.Signals()) == 0 {
 		return nil

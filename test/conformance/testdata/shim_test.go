@@ -118,7 +118,7 @@ func (noGC) DeleteUnusedImages(context.Context) error        { return nil }
 func (noGC) DeleteAllUnusedContainers(context.Context) error { return nil }
 
 func (s *managerImpl) synchronize(ctx context.Context, diskInfo DiskInfoProvider, pods ActivePodsFunc) ([]*v1.Pod, error) {
-	evicted, err := s.manager().pass(ctx, diskInfo, pods)
+	evicted, err := s.manager().pass(ctx, wake.Wake{Reason: wake.Interval}, diskInfo, pods)
 	s.nodeConditions = s.ours.conditions()
 	return evicted, err
 }

@@ -22,6 +22,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -41,19 +42,21 @@ func main() {
 }
 
 func run(pods, nodefs string) error {
-	probe, err := machine.Linux.NewProbe(pods, true)
-	if err != nil {
+	probe, missing := machine.Linux.NewProbe(pods, true)
+	defer probe.Close()
+	if err := errors.Join(missing...); err != nil {
 		return err
 	}
-	defer probe.Close()
 	if err := probe.AddFilesystem(observe.NodeFs, nodefs); err != nil {
 		return err
 	}
 	read := observe.Observations{}
 	for _, signal := range probe.Signals() {
-		if read[signal], err = probe.Read(signal); err != nil {
+		o, err := probe.Read(signal)
+		if err != nil {
 			return err
 		}
+		read[signal] = o
 	}
 	return json.NewEncoder(os.Stdout).Encode(read)
 }

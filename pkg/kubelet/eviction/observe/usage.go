@@ -36,6 +36,9 @@ const (
 	// LocalVolumes are the volumes that live on the node's own filesystem:
 	// hostPath, gitRepo, configMap, and emptyDir that is not held in memory.
 	LocalVolumes
+	// OwnVolumes are those of the local volumes that go when the pod does, which
+	// a hostPath does not.
+	OwnVolumes
 )
 
 // Disk is what a pod uses of a filesystem.
@@ -71,11 +74,11 @@ func DiskUsed(pod *v1.Pod, stats *statsapi.PodStats, parts Parts) Disk {
 			used.add(stats.Containers[i].Logs)
 		}
 	}
-	if parts&LocalVolumes == 0 {
+	if parts&(LocalVolumes|OwnVolumes) == 0 {
 		return used
 	}
 	for i := range pod.Spec.Volumes {
-		if volume := &pod.Spec.Volumes[i]; local(volume) {
+		if volume := &pod.Spec.Volumes[i]; local(volume) && (parts&LocalVolumes != 0 || volume.HostPath == nil) {
 			if fs := volumeStats(stats, volume.Name); fs != nil {
 				used.add(fs)
 			}

@@ -20,6 +20,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -31,20 +32,16 @@ import (
 // NewProbe opens what there is to read of memory and processes. podsRoot is the
 // cgroup of all pods below the hierarchy's mount point. hugePagesCount says
 // whether memory set aside for huge pages counts as taken (upstream's gate
-// HugepageAwareEviction). The error says what cannot be read, and why; the probe
+// HugepageAwareEviction). missing says what cannot be read, and why; the probe
 // reads the rest.
-func (r Roots) NewProbe(podsRoot string, hugePagesCount bool) (*Probe, error) {
+func (r Roots) NewProbe(podsRoot string, hugePagesCount bool) (probe *Probe, missing []error) {
 	p := &Probe{readers: map[evictionapi.Signal]reader{}}
-	var faults []error
-	if err := p.addMemory(r, podsRoot, hugePagesCount); err != nil {
-		faults = append(faults, err)
-	}
-	faults = append(faults, p.add(evictionapi.SignalPIDAvailable, &processes{
+	missing = append(missing, p.addMemory(r, podsRoot, hugePagesCount), p.add(evictionapi.SignalPIDAvailable, &processes{
 		pidMax:     &file{path: filepath.Join(r.Proc, "sys/kernel/pid_max")},
 		threadsMax: &file{path: filepath.Join(r.Proc, "sys/kernel/threads-max")},
 		load:       &file{path: filepath.Join(r.Proc, "loadavg")},
 	}))
-	return p, errors.Join(faults...)
+	return p, slices.DeleteFunc(missing, func(err error) bool { return err == nil })
 }
 
 func (p *Probe) addMemory(r Roots, podsRoot string, hugePagesCount bool) error {

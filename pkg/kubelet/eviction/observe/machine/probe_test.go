@@ -19,6 +19,7 @@ limitations under the License.
 package machine
 
 import (
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -139,7 +140,7 @@ func TestReads(t *testing.T) {
 			defer probe.Close()
 			got, err := probe.Read(test.signal)
 			if test.fault != "" {
-				if err == nil || missing == nil || !strings.Contains(missing.Error(), test.fault) {
+				if err == nil || !strings.Contains(errors.Join(missing...).Error(), test.fault) {
 					t.Fatalf("read %+v, %v; missing %v: want a fault that names %q", got, err, missing, test.fault)
 				}
 				return
@@ -161,9 +162,9 @@ func TestHugePagesCountAsTaken(t *testing.T) {
 		count bool
 		want  int64
 	}{{true, 9*gibi + 512*mebi}, {false, 12*gibi + 512*mebi}} {
-		probe, err := roots.NewProbe("/kubepods", test.count)
-		if err != nil {
-			t.Fatal(err)
+		probe, missing := roots.NewProbe("/kubepods", test.count)
+		if len(missing) > 0 {
+			t.Fatal(missing)
 		}
 		if got, err := probe.Read(evictionapi.SignalMemoryAvailable); err != nil || got.Available != test.want {
 			t.Errorf("count %v: got %+v, %v, want %d", test.count, got, err, test.want)
@@ -176,9 +177,9 @@ func TestHugePagesCountAsTaken(t *testing.T) {
 // replaced, removed and there again.
 func TestFilesChangeWhileOpen(t *testing.T) {
 	roots := version2.on(t)
-	probe, err := roots.NewProbe("/kubepods", true)
-	if err != nil {
-		t.Fatal(err)
+	probe, missing := roots.NewProbe("/kubepods", true)
+	if len(missing) > 0 {
+		t.Fatal(missing)
 	}
 	defer probe.Close()
 	current := filepath.Join(roots.Cgroup, "kubepods/memory.current")
@@ -202,9 +203,9 @@ func TestFilesChangeWhileOpen(t *testing.T) {
 // TestLongFile reads a memory.stat that is longer than the buffer.
 func TestLongFile(t *testing.T) {
 	long := strings.Repeat("some_counter_of_a_later_kernel 12345\n", 500) + "anon 1\nfile 0\ninactive_file 0\n"
-	probe, err := version2.with(tree{"cgroup/memory.stat": long}).on(t).NewProbe("/kubepods", false)
-	if err != nil {
-		t.Fatal(err)
+	probe, missing := version2.with(tree{"cgroup/memory.stat": long}).on(t).NewProbe("/kubepods", false)
+	if len(missing) > 0 {
+		t.Fatal(missing)
 	}
 	defer probe.Close()
 	if got, err := probe.Read(evictionapi.SignalMemoryAvailable); err != nil || got.Available != 16*gibi-1 {
@@ -213,7 +214,10 @@ func TestLongFile(t *testing.T) {
 }
 
 func TestFilesystem(t *testing.T) {
-	probe, _ := common.on(t).NewProbe("/kubepods", false) // no memory there
+	probe, missing := common.on(t).NewProbe("/kubepods", false)
+	if len(missing) == 0 {
+		t.Error("there is no memory to read, and nobody says so")
+	}
 	defer probe.Close()
 	if err := probe.AddFilesystem(observe.NodeFs, filepath.Join(t.TempDir(), "none")); err == nil || !strings.Contains(err.Error(), "none") {
 		t.Errorf("a path that is not there: %v", err)

@@ -29,8 +29,8 @@ import (
 var errNoProbes = errors.New("there are no probes on this operating system")
 
 // NewProbe returns a probe that reads nothing, and says so.
-func (Roots) NewProbe(string, bool) (*Probe, error) {
-	return &Probe{readers: map[evictionapi.Signal]reader{}}, errNoProbes
+func (Roots) NewProbe(string, bool) (probe *Probe, missing []error) {
+	return &Probe{readers: map[evictionapi.Signal]reader{}}, []error{errNoProbes}
 }
 
 // AddFilesystem is not supported.
