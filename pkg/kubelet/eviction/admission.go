@@ -39,6 +39,11 @@ var memoryPressureTaint = v1.Taint{Key: v1.TaintNodeMemoryPressure, Effect: v1.T
 // that request something, and those that tolerate the condition's taint.
 func (m *manager) Admit(ctx context.Context, attrs *lifecycle.PodAdmitAttributes) lifecycle.PodAdmitResult {
 	conditions := m.conditions()
+	if utilfeature.DefaultFeatureGate.Enabled(evictionEvidence) && attrs.Pod.Status.Phase == v1.PodRunning {
+		// A kubelet that starts again is given the pods that it had; that they run
+		// is no offence, and if one has to go a pass will say so (#83612).
+		return lifecycle.PodAdmitResult{Admit: true}
+	}
 	if len(conditions) == 0 || rank.Critical(attrs.Pod) || slices.Equal(conditions, []v1.NodeConditionType{v1.NodeMemoryPressure}) && bearsMemoryPressure(ctx, attrs.Pod) {
 		return lifecycle.PodAdmitResult{Admit: true}
 	}

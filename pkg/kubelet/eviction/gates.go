@@ -68,8 +68,12 @@ func hugePagesCount() bool {
 	return utilfeature.DefaultFeatureGate.Enabled(features.HugepageAwareEviction)
 }
 
-// askUpstreamGates fills in what upstream's own feature gates say now.
-func askUpstreamGates(policy *decide.Policy) {
-	policy.PodLevelResources = utilfeature.DefaultFeatureGate.Enabled(features.PodLevelResources)
-	policy.KernelLimitsMemoryVolumes = utilfeature.DefaultFeatureGate.Enabled(features.InPlacePodVerticalScalingMemoryBackedVolumes)
+// askGates fills in what the feature gates say now, upstream's and ours.
+func askGates(policy *decide.Policy) {
+	enabled := utilfeature.DefaultFeatureGate.Enabled
+	policy.PodLevelResources = enabled(features.PodLevelResources)
+	policy.KernelLimitsMemoryVolumes = enabled(features.InPlacePodVerticalScalingMemoryBackedVolumes)
+	policy.ConcurrentKills = enabled(evictionConcurrentKills)
+	policy.Evidence = enabled(evictionEvidence)
+	policy.TargetedReclaim = enabled(evictionTargetedReclaim)
 }

@@ -32,6 +32,8 @@ import (
 // Start runs passes in the background until the context ends.
 func (m *manager) Start(ctx context.Context, diskInfoProvider DiskInfoProvider, podFunc ActivePodsFunc, podCleanedUpFunc PodCleanedUpFunc, monitoringInterval time.Duration) {
 	klog.FromContext(ctx).Info("Starting the eviction manager", "interval", monitoringInterval)
+	registerMetrics()
+	m.cleanedUp = podCleanedUpFunc
 	if utilfeature.DefaultFeatureGate.Enabled(evictionPromptWake) {
 		m.startProbes(ctx)
 	}

@@ -59,6 +59,11 @@ type manager struct {
 	waker   *wake.Waker
 	// prompt is what EvictionPromptWake adds; nil while it is off.
 	prompt *prompt
+	// cleanedUp says whether a pod has given everything back; Start sets it.
+	cleanedUp PodCleanedUpFunc
+	// announced is when an event last said of a signal that pods are no remedy.
+	// It belongs to the loop.
+	announced map[evictionapi.Signal]time.Time
 
 	// mu guards what follows. It is held for the length of a step at most,
 	// never during a call that leaves the package, so that admission and node
@@ -158,8 +163,17 @@ func (m *manager) pass(ctx context.Context, why wake.Wake, diskInfo DiskInfoProv
 	}
 	decision := m.step(watched, pods, seen)
 	logDecision(logger, watched, seen, decision)
+	for _, signal := range decision.Unknown {
+		unknownObservations.WithLabelValues(string(signal)).Inc()
+		logger.V(2).Info("Numbers that cannot be true decide nothing", "signal", signal)
+	}
+	if policy.ConcurrentKills {
+		m.tellOfCritical(ctx, policy, decision)
+		m.carryOut(ctx, decision, seen)
+		return nil, nil
+	}
 
-	if evicted := m.enforceLimits(ctx, decision); len(evicted) > 0 {
+	if evicted := m.enforceLimits(ctx, policy, decision); len(evicted) > 0 {
 		return evicted, nil
 	}
 	if decision.Shortage == nil {
@@ -182,7 +196,7 @@ func (m *manager) policy(ctx context.Context, diskInfo DiskInfoProvider) (policy
 		MaxPodGracePeriodSeconds: m.config.MaxPodGracePeriodSeconds,
 		LocalStorageLimits:       m.localStorageLimits,
 	}
-	askUpstreamGates(&policy)
+	askGates(&policy)
 	return policy, first, nil
 }
 
@@ -273,11 +287,20 @@ func (m *manager) conditions() []v1.NodeConditionType {
 	return m.state.Conditions
 }
 
-// enforceLimits evicts the pods that exceed their own limits, one after the other.
-func (m *manager) enforceLimits(ctx context.Context, decision decide.Decision) []*v1.Pod {
+// tellOfCritical tells of critical pods that exceed a limit of their own: in an
+// event too where evidence counts (#112893).
+func (m *manager) tellOfCritical(ctx context.Context, policy decide.Policy, decision decide.Decision) {
 	for _, pod := range decision.CriticalOverLimit {
 		klog.FromContext(ctx).Error(nil, "A critical pod exceeds its limit of local storage and is not evicted", "pod", klog.KObj(pod))
+		if policy.Evidence {
+			m.recorder.Event(pod, v1.EventTypeWarning, "ExceededLocalStorageLimit", "The pod exceeds its limit of local storage and is not evicted, since it is critical.")
+		}
 	}
+}
+
+// enforceLimits evicts the pods that exceed their own limits, one after the other.
+func (m *manager) enforceLimits(ctx context.Context, policy decide.Policy, decision decide.Decision) []*v1.Pod {
+	m.tellOfCritical(ctx, policy, decision)
 	var evicted []*v1.Pod
 	for _, eviction := range decision.OverLimit {
 		act.Evict(ctx, eviction, m.kill, m.recorder)
@@ -325,7 +348,7 @@ func (m *manager) relieve(ctx context.Context, policy decide.Policy, shortage *d
 		logger.Error(nil, "A critical pod is not evicted", "pod", klog.KObj(pod))
 	}
 	if shortage.Victim == nil {
-		logger.Info("No pod is evicted: all are critical")
+		logger.Info("No pod is evicted: none helps, or all are critical", "outside", shortage.Outside)
 		return nil
 	}
 	act.Evict(ctx, *shortage.Victim, m.kill, m.recorder)

@@ -117,6 +117,9 @@ const (
 // memory is short.
 func (m *manager) freshen(ctx context.Context, why wake.Wake, reader *observe.Reader, seen observe.Snapshot, pods []*v1.Pod) observe.Snapshot {
 	why.Confirm(seen.Observations)
+	// What else the probe read alike is as new as that, too: the stats of an image
+	// filesystem come with the time at which the runtime last counted its images.
+	wake.Wake{Seen: m.prompt.prober.Latest()}.Confirm(seen.Observations)
 	for range rereads {
 		if len(why.Stale(seen.Observations)) == 0 {
 			break

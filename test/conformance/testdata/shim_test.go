@@ -263,7 +263,7 @@ func thresholdsMet(_ klog.Logger, thresholds []evictionapi.Threshold, observatio
 
 func thresholdsFirstObservedAt(thresholds []evictionapi.Threshold, last thresholdsObservedAt, now time.Time) thresholdsObservedAt {
 	at := thresholdsObservedAt{}
-	for _, standing := range standingsOf(last).Advance(thresholds, belowAll(thresholds), now) {
+	for _, standing := range standingsOf(last).Advance(thresholds, belowAll(thresholds), now, false) {
 		at[standing.Threshold] = standing.Since
 	}
 	return at
@@ -289,7 +289,7 @@ func belowAll(thresholds []evictionapi.Threshold) observe.Observations {
 func thresholdsMetGracePeriod(_ klog.Logger, observedAt thresholdsObservedAt, now time.Time) []evictionapi.Threshold {
 	var past []evictionapi.Threshold
 	standings := standingsOf(observedAt)
-	for _, standing := range standings.Advance(standings.Thresholds(), belowAll(standings.Thresholds()), now) {
+	for _, standing := range standings.Advance(standings.Thresholds(), belowAll(standings.Thresholds()), now, false) {
 		if standing.PastGrace {
 			past = append(past, standing.Threshold)
 		}

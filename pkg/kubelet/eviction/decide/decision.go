@@ -31,8 +31,43 @@ type Decision struct {
 	OverLimit []Eviction
 	// CriticalOverLimit pods exceed one too, and are left alone.
 	CriticalOverLimit []*v1.Pod
-	// Shortage is the one that is acted upon; nil when no resource is starved.
+	// Shortage is the one that is acted upon; nil when no resource is starved, and
+	// with ConcurrentKills, which acts upon all of them.
 	Shortage *Shortage
+
+	// Unknown are the signals whose numbers could not be true (Evidence).
+	Unknown []evictionapi.Signal
+	// Shortages are all that are acted upon, the most urgent first
+	// (ConcurrentKills).
+	Shortages []Shortage
+	// Kills are to be started beside the loop: of the new victims, and again of
+	// old ones whose grace is cut or whose kill failed (ConcurrentKills).
+	Kills []Kill
+	// Reclaims are to be started beside the loop (ConcurrentKills).
+	Reclaims []ReclaimOrder
+}
+
+// Kill is a pod to kill beside the loop.
+type Kill struct {
+	Eviction Eviction
+	// Again: the pod has been told before.
+	Again Again
+}
+
+// Again says why a pod in flight is killed once more.
+type Again uint8
+
+// The reasons.
+const (
+	NotAgain Again = iota
+	// Hastened: a hard threshold is met while the pod uses the grace of a soft one.
+	Hastened
+	// Retried: the kill failed, or the pod still runs after it.
+	Retried
+)
+
+func (a Again) String() string {
+	return [...]string{NotAgain: "first", Hastened: "hastened", Retried: "retried"}[a]
 }
 
 // Shortage is a starved resource and what to do about it.
@@ -55,6 +90,17 @@ type Shortage struct {
 	Spared []*v1.Pod
 	// Victim is the pod to evict; nil when there is none.
 	Victim *Eviction
+	// Victims are the pods to evict with ConcurrentKills, and Gains what the end of
+	// each is expected to return.
+	Victims []Eviction
+	Gains   []Gains
+	// Wanted is what is missing to the goal, and Pending what victims in flight
+	// will return, in the signal's unit.
+	Wanted, Pending int64
+	// Outside: evicting pods is no remedy, since others hold what is used; Held is
+	// what the pods hold, and Used what is used (Evidence).
+	Outside    bool
+	Held, Used int64
 }
 
 // Eviction is a pod to evict, and what to tell the world about it.

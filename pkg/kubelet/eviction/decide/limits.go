@@ -44,7 +44,7 @@ const (
 func overLimit(policy Policy, pods []*v1.Pod, seen observe.Snapshot) (evictions []Eviction, critical []*v1.Pod) {
 	for _, pod := range pods {
 		stats := seen.PodStats(pod.UID)
-		if stats == nil || withinEveryLimit(pod, observe.MostHeld(stats)) {
+		if stats == nil || policy.Evidence && finished(pod) || withinEveryLimit(pod, observe.MostHeld(stats)) {
 			continue
 		}
 		found, exceeded := exceededVolume(policy, pod, stats)
@@ -108,7 +108,9 @@ func exceededVolume(policy Policy, pod *v1.Pod, stats *statsapi.PodStats) (Evict
 		if volume.EmptyDir == nil || volume.EmptyDir.SizeLimit == nil {
 			continue
 		}
-		if volume.EmptyDir.Medium == v1.StorageMediumMemory && policy.KernelLimitsMemoryVolumes {
+		// What is held in memory is no local storage; upstream counts it unless the
+		// kernel does.
+		if volume.EmptyDir.Medium == v1.StorageMediumMemory && (policy.KernelLimitsMemoryVolumes || policy.Evidence) {
 			continue
 		}
 		size := volume.EmptyDir.SizeLimit

@@ -46,6 +46,11 @@ type Policy struct {
 	// InPlacePodVerticalScalingMemoryBackedVolumes: the kernel holds emptyDir
 	// volumes on tmpfs to their size, and they are no business of ours.
 	KernelLimitsMemoryVolumes bool
+
+	// ConcurrentKills, Evidence and TargetedReclaim are the answers of this
+	// project's gates EvictionConcurrentKills, EvictionEvidence and
+	// EvictionTargetedReclaim.
+	ConcurrentKills, Evidence, TargetedReclaim bool
 }
 
 // State is what a step remembers for the next. The zero value is that of a
@@ -60,4 +65,11 @@ type State struct {
 	Conditions []v1.NodeConditionType
 	// ObservedAt holds the time of each observation of the last pass.
 	ObservedAt map[evictionapi.Signal]time.Time
+	// Ledger of the victims in flight (ConcurrentKills).
+	Ledger Ledger
+	// Reclaims under way or done for the present shortage of each filesystem
+	// (ConcurrentKills).
+	Reclaims Reclaims
+	// Remembered stats of pods (Evidence).
+	Remembered observe.Memory
 }

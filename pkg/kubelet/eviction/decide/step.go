@@ -26,6 +26,7 @@ limitations under the License.
 package decide
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -40,9 +41,21 @@ import (
 // Step decides one pass at now over the active pods and a snapshot of the node.
 // It returns the state to remember and what to do.
 func Step(policy Policy, before State, pods []*v1.Pod, seen observe.Snapshot, now time.Time) (State, Decision) {
+	var decision Decision
+	var remembered observe.Memory
+	if policy.Evidence {
+		decision.Unknown = seen.Observations.WithoutImplausible()
+		remembered = before.Remembered.Remember(pods, seen, now)
+		seen = seen.Recalling(remembered)
+	}
 	after := State{
-		Standings:  before.Standings.Advance(policy.Thresholds, seen.Observations, now),
+		Standings:  before.Standings.Advance(policy.Thresholds, seen.Observations, now, policy.Evidence),
 		ObservedAt: make(map[evictionapi.Signal]time.Time, len(seen.Observations)),
+		Ledger:     before.Ledger, Reclaims: before.Reclaims, Remembered: remembered,
+	}
+	if policy.Evidence {
+		// When something is unknown for a while, the last good observation stands.
+		maps.Copy(after.ObservedAt, before.ObservedAt)
 	}
 	for signal, observation := range seen.Observations {
 		after.ObservedAt[signal] = observation.Time
@@ -50,10 +63,9 @@ func Step(policy Policy, before State, pods []*v1.Pod, seen observe.Snapshot, no
 	after.RaisedAt = before.RaisedAt.With(threshold.Raised(after.Standings.Thresholds()), now)
 	after.Conditions = after.RaisedAt.Within(policy.PressureTransitionPeriod, now)
 
-	var decision Decision
 	if policy.LocalStorageLimits {
 		decision.OverLimit, decision.CriticalOverLimit = overLimit(policy, pods, seen)
-		if len(decision.OverLimit) > 0 {
+		if len(decision.OverLimit) > 0 && !policy.ConcurrentKills {
 			return after, decision
 		}
 	}
@@ -63,7 +75,9 @@ func Step(policy Policy, before State, pods []*v1.Pod, seen observe.Snapshot, no
 			starved = append(starved, standing.Threshold)
 		}
 	}
-	if len(starved) > 0 {
+	if policy.ConcurrentKills {
+		relieve(policy, &after, &decision, starved, pods, seen, now)
+	} else if len(starved) > 0 {
 		decision.Shortage = shortageOf(policy, starved, pods, seen)
 	}
 	return after, decision
@@ -131,6 +145,10 @@ func shortageOf(policy Policy, starved []evictionapi.Threshold, pods []*v1.Pod, 
 	order := rank.Order{Resource: traits.Resource, Parts: remedy.parts}
 	shortage.Ranked = true
 	shortage.Reclaim = remedy.reclaim
+	if policy.Evidence {
+		chooseByEvidence(policy, shortage, traits, pods, seen)
+		return shortage
+	}
 	shortage.Candidates = order.Pods(pods, seen, policy.PodLevelResources)
 	for _, candidate := range shortage.Candidates {
 		if rank.Critical(candidate.Pod) {
@@ -147,7 +165,7 @@ func eviction(policy Policy, shortage *Shortage, pod *v1.Pod, seen observe.Snaps
 	message, annotations := Explain(shortage, pod, seen, policy.PodLevelResources)
 	return &Eviction{
 		Pod:                pod,
-		GracePeriodSeconds: Grace(shortage.Threshold, policy.MaxPodGracePeriodSeconds, pod),
+		GracePeriodSeconds: Grace(shortage.Threshold, policy.MaxPodGracePeriodSeconds, pod, policy.ConcurrentKills),
 		Cause:              string(shortage.Threshold.Signal),
 		Message:            message,
 		Annotations:        annotations,
@@ -162,13 +180,31 @@ const immediateGracePeriodSeconds = 1
 
 // Grace returns how many seconds a pod has to stop when it is evicted for the
 // threshold: one for a hard threshold, for a soft one the maximum of the
-// configuration or the pod's own period, whichever is less.
-func Grace(t evictionapi.Threshold, maximum int64, pod *v1.Pod) int64 {
-	if threshold.Hard(t) {
-		return immediateGracePeriodSeconds
+// configuration (evictionMaxPodGracePeriod) or the pod's own period, whichever is
+// less. A maximum of 0, the default, is what upstream's documentation makes of
+// it: a cap, so that the pod goes at once. Where ownBounds, a negative maximum is
+// none, and the pod's own period alone counts (#41347, #118172); upstream hands
+// the negative number on, which the runtime takes for an immediate kill.
+func Grace(t evictionapi.Threshold, maximum int64, pod *v1.Pod, ownBounds bool) int64 {
+	hard := threshold.Hard(t)
+	if !ownBounds {
+		if own := pod.Spec.TerminationGracePeriodSeconds; !hard && own != nil {
+			return min(maximum, *own)
+		}
+		if hard {
+			return immediateGracePeriodSeconds
+		}
+		return maximum
 	}
-	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
-		return min(maximum, *own)
+	own := int64(v1.DefaultTerminationGracePeriodSeconds)
+	if pod.Spec.TerminationGracePeriodSeconds != nil {
+		own = max(0, *pod.Spec.TerminationGracePeriodSeconds)
 	}
-	return maximum
+	switch {
+	case hard:
+		return min(immediateGracePeriodSeconds, own)
+	case maximum < 0:
+		return own
+	}
+	return min(maximum, own)
 }

@@ -44,20 +44,27 @@ func TestGrace(t *testing.T) {
 		threshold evictionapi.Threshold
 		maximum   int64
 		own       *int64
-		want      int64
+		// upstream with all gates off, and ours with EvictionConcurrentKills.
+		upstream, ours int64
 	}{
-		{"hard", hard, 600, n(60), 1},
-		{"hard, even if the pod's own is less", hard, 600, n(0), 1},
-		{"soft, the pod's own is less", soft, 600, n(60), 60},
-		{"soft, the maximum is less", soft, 30, n(60), 30},
-		{"soft, none of its own", soft, 30, nil, 30},
-		{"soft, no maximum", soft, 0, n(60), 0},
-		{"soft, a negative maximum is upstream's, to the letter", soft, -1, n(60), -1},
+		{"hard", hard, 600, n(60), 1, 1},
+		{"hard, the pod's own is less", hard, 600, n(0), 1, 0},
+		{"hard, none of its own", hard, 600, nil, 1, 1},
+		{"soft, the pod's own is less", soft, 600, n(60), 60, 60},
+		{"soft, the maximum is less", soft, 30, n(60), 30, 30},
+		{"soft, none of its own", soft, 20, nil, 20, 20},
+		{"soft, none of its own, a large maximum", soft, 600, nil, 600, 30},
+		{"soft, no maximum", soft, 0, n(60), 0, 0},
+		{"soft, a negative maximum", soft, -1, n(60), -1, 60},
+		{"soft, negative both", soft, -1, n(-5), -5, 0},
 	}
 	for _, test := range tests {
 		pod := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: test.own}}
-		if got := decide.Grace(test.threshold, test.maximum, pod); got != test.want {
-			t.Errorf("%s: %d, want %d", test.name, got, test.want)
+		if got := decide.Grace(test.threshold, test.maximum, pod, false); got != test.upstream {
+			t.Errorf("%s: %d, want %d as upstream", test.name, got, test.upstream)
+		}
+		if got := decide.Grace(test.threshold, test.maximum, pod, true); got != test.ours {
+			t.Errorf("%s: %d, want %d", test.name, got, test.ours)
 		}
 	}
 }

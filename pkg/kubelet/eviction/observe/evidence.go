@@ -68,10 +68,10 @@ func Held(pod *v1.Pod, stats *statsapi.PodStats, resource v1.ResourceName, parts
 	}
 	switch resource {
 	case v1.ResourceMemory:
-		if stats.Memory == nil {
-			return Use{}
+		if use := workingSetOf(stats); use.Known && (capacity <= 0 || use.Amount <= capacity) {
+			return something(use)
 		}
-		return something(known(stats.Memory.WorkingSetBytes, capacity))
+		return Use{}
 	case ResourcePIDs:
 		if stats.ProcessStats == nil {
 			return Use{}
@@ -79,6 +79,13 @@ func Held(pod *v1.Pod, stats *statsapi.PodStats, resource v1.ResourceName, parts
 		return something(known(stats.ProcessStats.ProcessCount, capacity))
 	}
 	return heldOnDisk(pod, stats, resource, parts, capacity)
+}
+
+func workingSetOf(stats *statsapi.PodStats) Use {
+	if stats.Memory == nil {
+		return Use{}
+	}
+	return known(stats.Memory.WorkingSetBytes, 0)
 }
 
 func something(use Use) Use {

@@ -19,6 +19,7 @@ package observe
 import (
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -54,6 +55,49 @@ func Quantity(signal evictionapi.Signal, n int64) *resource.Quantity {
 type Snapshot struct {
 	Observations Observations
 	pods         map[string]*statsapi.PodStats
+	// recalled are stats from a while ago, of pods that may have none now.
+	recalled Memory
+}
+
+// Remembered are a pod's stats and when they were last seen.
+type Remembered struct {
+	Stats *statsapi.PodStats
+	At    time.Time
+}
+
+// Memory holds the last stats of each pod that said how much memory it holds.
+type Memory map[types.UID]Remembered
+
+// recent is how old stats may be and still say what a pod holds: longer than
+// cadvisor and runtimes take between two readings, 10 to 60 s, and than a
+// runtime takes to restart.
+const recent = 2 * time.Minute
+
+// Remember returns the memory after a snapshot at now, for the pods that are
+// there: of each the present stats if they say something, else those from
+// before while they are recent.
+func (m Memory) Remember(pods []*v1.Pod, seen Snapshot, now time.Time) Memory {
+	after := make(Memory, len(pods))
+	for _, pod := range pods {
+		if stats := seen.PodStats(pod.UID); stats != nil && something(workingSetOf(stats)).Known {
+			after[pod.UID] = Remembered{Stats: stats, At: now}
+		} else if old, found := m[pod.UID]; found && now.Sub(old.At) <= recent {
+			after[pod.UID] = old
+		}
+	}
+	return after
+}
+
+// Recalling returns the snapshot with what is remembered beside it.
+func (s Snapshot) Recalling(m Memory) Snapshot {
+	s.recalled = m
+	return s
+}
+
+// Recalled returns the last stats of a pod that said something; nil when there
+// are none that are recent.
+func (s Snapshot) Recalled(uid types.UID) *statsapi.PodStats {
+	return s.recalled[uid].Stats
 }
 
 // PodStats returns what was read of a pod; nil when nothing was.

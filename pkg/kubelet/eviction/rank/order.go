@@ -36,6 +36,9 @@ type Order struct {
 	Resource v1.ResourceName
 	// Parts are what counts as a pod's use of it, for a filesystem.
 	Parts observe.Parts
+	// OwnUnits: inodes are compared with inodes. Upstream deducts a request in
+	// bytes from them.
+	OwnUnits bool
 }
 
 // Group says how a pod's use stands against its request.
@@ -123,7 +126,9 @@ func (o Order) KeysOf(pod *v1.Pod, stats *statsapi.PodStats, podLevelResources b
 	case observe.ResourceInodes:
 		used = observe.DiskUsed(pod, stats, o.Parts).Of(o.Resource)
 		// Upstream deducts the request in bytes from the number of inodes.
-		deducted = Request(pod, v1.ResourceEphemeralStorage, podLevelResources)
+		if !o.OwnUnits {
+			deducted = Request(pod, v1.ResourceEphemeralStorage, podLevelResources)
+		}
 	default:
 		used = observe.DiskUsed(pod, stats, o.Parts).Of(o.Resource)
 	}

@@ -73,8 +73,10 @@ type Standings []Standing
 
 // Advance returns the standings after a pass at now that saw the observations:
 // those of the thresholds that are met, and of the ones past their grace period
-// that have not reached their goal yet, even if they are watched no more.
-func (s Standings) Advance(thresholds []evictionapi.Threshold, seen observe.Observations, now time.Time) Standings {
+// that have not reached their goal yet, even if they are watched no more. Where
+// unknownStays, a threshold whose signal was not observed stands as it did:
+// what is unknown changes nothing. Upstream forgets it.
+func (s Standings) Advance(thresholds []evictionapi.Threshold, seen observe.Observations, now time.Time, unknownStays bool) Standings {
 	var met []evictionapi.Threshold
 	for _, t := range thresholds {
 		// Written twice, a threshold counts once: upstream keeps them in a map.
@@ -87,6 +89,10 @@ func (s Standings) Advance(thresholds []evictionapi.Threshold, seen observe.Obse
 		observation, found := seen[t.Signal]
 		// Of twins that differ in their minimum reclaim upstream remembers one.
 		twin := func(other evictionapi.Threshold) bool { return Same(other, t) }
+		if !found && unknownStays && !slices.ContainsFunc(met, func(other evictionapi.Threshold) bool { return Same(other, t) }) {
+			met = append(met, t)
+			continue
+		}
 		if standing.PastGrace && found && Unresolved(t, observation) && !slices.ContainsFunc(met, twin) {
 			met = append(met, t)
 		}

@@ -18,6 +18,7 @@ package wake
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -37,9 +38,10 @@ type Prober struct {
 	watched []watched
 	faulty  map[evictionapi.Signal]bool
 
-	// mu guards reads, which others ask for.
-	mu    sync.Mutex
-	reads map[evictionapi.Signal]bool
+	// mu guards latest, which others ask for: what was last read of each signal
+	// that could be.
+	mu     sync.Mutex
+	latest observe.Observations
 }
 
 // watched is a threshold and its watch.
@@ -52,7 +54,7 @@ type watched struct {
 
 // NewProber returns a prober for the thresholds of "less than" among some.
 func NewProber(probe observe.Probe, thresholds []evictionapi.Threshold, waker *Waker) *Prober {
-	p := &Prober{probe: probe, waker: waker, hurry: make(chan struct{}, 1), faulty: map[evictionapi.Signal]bool{}, reads: map[evictionapi.Signal]bool{}}
+	p := &Prober{probe: probe, waker: waker, hurry: make(chan struct{}, 1), faulty: map[evictionapi.Signal]bool{}, latest: observe.Observations{}}
 	for _, t := range thresholds {
 		if t.Operator == evictionapi.OpLessThan {
 			p.watched = append(p.watched, watched{Threshold: t, capacity: -1})
@@ -108,8 +110,8 @@ func (p *Prober) look(ctx context.Context) time.Duration {
 		if err != nil {
 			continue
 		}
-		p.note(signal)
 		seen.Time = time.Now()
+		p.note(signal, seen)
 		for i := range p.watched {
 			w := &p.watched[i]
 			if w.Signal != signal {
@@ -148,13 +150,21 @@ func (p *Prober) watches(signal evictionapi.Signal) bool {
 func (p *Prober) Reads(signal evictionapi.Signal) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.reads[signal]
+	_, read := p.latest[signal]
+	return read
 }
 
-func (p *Prober) note(signal evictionapi.Signal) {
+// Latest returns what was last read of each signal. It may be called from anywhere.
+func (p *Prober) Latest() observe.Observations {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.reads[signal] = true
+	return maps.Clone(p.latest)
+}
+
+func (p *Prober) note(signal evictionapi.Signal, seen observe.Observation) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.latest[signal] = seen
 }
 
 // noteFault logs when a signal stops to be readable, and when it is again.
@@ -165,7 +175,7 @@ func (p *Prober) noteFault(ctx context.Context, signal evictionapi.Signal, err e
 	p.faulty[signal] = err != nil
 	if err != nil {
 		p.mu.Lock()
-		delete(p.reads, signal)
+		delete(p.latest, signal)
 		p.mu.Unlock()
 	}
 	if logger := klog.FromContext(ctx); err != nil {

@@ -38,6 +38,7 @@ const (
 	Crossing Reason = "crossing" // a probe saw a threshold crossed, or about to be
 	Memcg    Reason = "memcg"    // the kernel saw a memory threshold crossed
 	Grace    Reason = "grace"    // the grace period of a threshold is over
+	Outcome  Reason = "outcome"  // a kill or a reclaim has ended
 	Trend    Reason = "trend"    // the summaries say that a threshold comes near
 )
 

@@ -1,0 +1,157 @@
+/*
+Copyright The kubelet-eviction Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package eviction
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
+	"k8s.io/kubernetes/pkg/kubelet/metrics"
+
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/act"
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/decide"
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/observe"
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/wake"
+)
+
+// carryOut starts what EvictionConcurrentKills decided, and waits for none of it.
+func (m *manager) carryOut(ctx context.Context, decision decide.Decision, seen observe.Snapshot) {
+	logger := klog.FromContext(ctx)
+	for i := range decision.Shortages {
+		m.announce(ctx, &decision.Shortages[i], seen)
+	}
+	kills := act.Kills{Kill: m.kill, Recorder: m.recorder, Reports: (*reports)(m)}
+	for _, kill := range decision.Kills {
+		kills.Start(ctx, kill, m.cleanedUp)
+	}
+	for _, order := range decision.Reclaims {
+		logger.Info("Reclaiming", "steps", order.Steps, "signal", order.Signal, "wanted", observe.Quantity(order.Signal, order.Wanted))
+		go m.reclaim(ctx, order)
+	}
+	m.mu.RLock()
+	killsInFlight.Set(float64(len(m.state.Ledger.Entries)))
+	m.mu.RUnlock()
+}
+
+// reclaimTimeout bounds the steps of a reclaim. A runtime that has to delete
+// hundreds of images takes minutes.
+const reclaimTimeout = 10 * time.Minute
+
+func (m *manager) reclaim(ctx context.Context, order decide.ReclaimOrder) {
+	bounded, cancel := context.WithTimeout(ctx, reclaimTimeout)
+	defer cancel()
+	act.Reclaim(bounded, order.Steps, m.collectors)
+	m.mu.Lock()
+	m.state.Reclaims = m.state.Reclaims.Ended(order.Filesystem, m.clock.Now())
+	m.mu.Unlock()
+	m.wakeForOutcome()
+}
+
+// announceEvery is the least time between two events that say that pods are no
+// remedy: as long as upstream's interval.
+const announceEvery = 10 * time.Second
+
+// announce tells of a shortage that is acted upon, or cannot be.
+func (m *manager) announce(ctx context.Context, shortage *decide.Shortage, seen observe.Snapshot) {
+	signal := shortage.Threshold.Signal
+	logger := klog.FromContext(ctx).WithValues("resource", shortage.Resource, "signal", signal)
+	quantity := func(n int64) string { return observe.Quantity(signal, n).String() }
+	message := fmt.Sprintf("Attempting to reclaim %s", shortage.Resource)
+	acts := len(shortage.Victims) > 0 || len(shortage.Reclaim) > 0
+	switch {
+	case acts:
+		logger.Info("Attempting to reclaim a starved resource", "wanted", quantity(shortage.Wanted), "pending", quantity(shortage.Pending))
+	case !shortage.Outside || !m.mayAnnounce(signal):
+		return
+	default:
+		message += fmt.Sprintf(": no pod is evicted, pods that may be hold %s of the %s in use", quantity(shortage.Held), quantity(shortage.Used))
+		logger.Info("No pod is evicted, the usage is outside of those that may be", "held", quantity(shortage.Held), "used", quantity(shortage.Used), "wanted", quantity(shortage.Wanted))
+	}
+	m.recorder.Event(m.nodeRef, v1.EventTypeWarning, "EvictionThresholdMet", message)
+	if len(shortage.Victims) == 0 {
+		return
+	}
+	ranked := make([]*v1.Pod, 0, len(shortage.Candidates))
+	for _, candidate := range shortage.Candidates {
+		ranked = append(ranked, candidate.Pod)
+	}
+	logger.Info("Ranked the pods for eviction", "pods", klog.KObjSlice(ranked), "victims", len(shortage.Victims))
+	for _, t := range shortage.Starved {
+		if at := seen.Observations[t.Signal].Time; !at.IsZero() {
+			metrics.EvictionStatsAge.WithLabelValues(string(t.Signal)).Observe(metrics.SinceInSeconds(at))
+		}
+	}
+}
+
+// mayAnnounce says whether the last time is long enough ago. It is for the loop.
+func (m *manager) mayAnnounce(signal evictionapi.Signal) bool {
+	now := m.clock.Now()
+	if last, found := m.announced[signal]; found && now.Sub(last) < announceEvery {
+		return false
+	}
+	if m.announced == nil {
+		m.announced = map[evictionapi.Signal]time.Time{}
+	}
+	m.announced[signal] = now
+	return true
+}
+
+// wakeForOutcome lets the loop see what has changed.
+func (m *manager) wakeForOutcome() {
+	if m.prompt != nil {
+		m.prompt.prober.Hurry()
+	}
+	m.waker.Wake(wake.Wake{Reason: wake.Outcome, At: time.Now()})
+}
+
+// reports is the manager as the kills see it.
+type reports manager
+
+// Killed counts an eviction once, when its kill has succeeded.
+func (r *reports) Killed(eviction decide.Eviction, err error) {
+	m := (*manager)(r)
+	uid := eviction.Pod.UID
+	m.mu.Lock()
+	entry, known := m.state.Ledger.Of(uid)
+	if err == nil {
+		m.state.Ledger = m.state.Ledger.Killed(uid, m.clock.Now())
+	} else {
+		m.state.Ledger = m.state.Ledger.Failed(uid, m.clock.Now())
+	}
+	m.mu.Unlock()
+	if err == nil && !(known && entry.Counted) {
+		metrics.Evictions.WithLabelValues(eviction.Cause).Inc()
+	}
+	m.wakeForOutcome()
+}
+
+// CleanedUp notes that a pod has given everything back.
+func (r *reports) CleanedUp(uid types.UID) {
+	m := (*manager)(r)
+	m.mu.Lock()
+	m.state.Ledger = m.state.Ledger.CleanedUp(uid, m.clock.Now())
+	m.mu.Unlock()
+	m.wakeForOutcome()
+}
+
+// Slow counts a kill that hangs.
+func (*reports) Slow(decide.Eviction) { slowKills.Inc() }

@@ -1,0 +1,242 @@
+/*
+Copyright The kubelet-eviction Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package decide
+
+import (
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
+
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/observe"
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/threshold"
+)
+
+// MaxKills is how many kills run at once. Each holds a goroutine and a call to
+// the runtime, which serialises most of them anyway; ten pods of a full node of
+// 110 are more than a runtime stops in a second.
+const MaxKills = 10
+
+// relieve decides with ConcurrentKills: every starved signal gets its victims in
+// this pass, as many as its gap needs after what is pending, and a victim's gains
+// count for all of them.
+func relieve(policy Policy, after *State, decision *Decision, starved []evictionapi.Threshold, pods []*v1.Pod, seen observe.Snapshot, now time.Time) {
+	r := relief{policy: policy, state: after, decision: decision, pods: pods, seen: seen, now: now}
+	after.Ledger = after.Ledger.WithoutAbsent(pods, now).Observe(seen.Observations, now)
+	after.Reclaims = after.Reclaims.Advance(policy, seen.Observations, now)
+	r.retry()
+	r.limits()
+	for _, shortage := range shortagesBySignal(starved) {
+		r.serve(shortage)
+	}
+}
+
+// relief is what the parts of one such decision share.
+type relief struct {
+	policy   Policy
+	state    *State
+	decision *Decision
+	pods     []*v1.Pod
+	seen     observe.Snapshot
+	now      time.Time
+}
+
+// free is how many more kills may be started.
+func (r *relief) free() int {
+	running := 0
+	for _, entry := range r.state.Ledger.Entries {
+		if entry.Running > 0 {
+			running++
+		}
+	}
+	return max(0, MaxKills-running)
+}
+
+// retry kills again what should have gone and has not.
+func (r *relief) retry() {
+	for _, uid := range r.state.Ledger.due(r.pods, r.now) {
+		if r.free() == 0 {
+			return
+		}
+		entry, _ := r.state.Ledger.Of(uid)
+		r.again(entry, entry.Eviction.GracePeriodSeconds, Retried)
+	}
+}
+
+func (r *relief) again(entry Entry, graceSeconds int64, why Again) {
+	uid := entry.Eviction.Pod.UID
+	r.state.Ledger = r.state.Ledger.again(uid, graceSeconds, r.now)
+	entry, _ = r.state.Ledger.Of(uid)
+	r.decision.Kills = append(r.decision.Kills, Kill{Eviction: entry.Eviction, Again: why})
+}
+
+// limits starts the kills of pods that exceed a limit of their own.
+func (r *relief) limits() {
+	over := r.decision.OverLimit
+	r.decision.OverLimit = nil
+	for _, eviction := range over {
+		if _, inFlight := r.state.Ledger.Of(eviction.Pod.UID); inFlight || r.policy.Evidence && finished(eviction.Pod) {
+			continue
+		}
+		if r.free() == 0 {
+			return
+		}
+		r.decision.OverLimit = append(r.decision.OverLimit, eviction)
+		r.start(eviction, gainsOf(r.policy, eviction.Pod, r.seen))
+	}
+}
+
+func (r *relief) start(eviction Eviction, gains Gains) {
+	r.state.Ledger = r.state.Ledger.With(eviction, gains, r.now)
+	r.decision.Kills = append(r.decision.Kills, Kill{Eviction: eviction})
+}
+
+// shortagesBySignal groups starved thresholds by signal, the most urgent first.
+// Of several of one signal a hard one speaks for all: its pods have one second.
+func shortagesBySignal(starved []evictionapi.Threshold) []Shortage {
+	var shortages []Shortage
+	for _, signal := range observe.Signals() {
+		var own []evictionapi.Threshold
+		for _, t := range starved {
+			if t.Signal == signal {
+				own = append(own, t)
+			}
+		}
+		if len(own) == 0 {
+			continue
+		}
+		slices.SortStableFunc(own, func(a, b evictionapi.Threshold) int {
+			switch hardA, hardB := threshold.Hard(a), threshold.Hard(b); {
+			case hardA == hardB:
+				return 0
+			case hardA:
+				return -1
+			}
+			return 1
+		})
+		traits, _ := observe.TraitsOf(signal)
+		shortages = append(shortages, Shortage{Threshold: own[0], Resource: traits.Resource, Starved: own})
+	}
+	// The table of signals has memory first: without it a node does nothing else.
+	return shortages
+}
+
+// serve decides about one shortage.
+func (r *relief) serve(shortage Shortage) {
+	signal := shortage.Threshold.Signal
+	observation := r.seen.Observations[signal]
+	if threshold.Hard(shortage.Threshold) {
+		r.hasten(signal)
+	}
+	shortage.Pending = r.state.Ledger.Pending(signal, observation.Time, r.now)
+	for _, t := range shortage.Starved {
+		goal := threshold.Goal(t, observation.Capacity).Value()
+		shortage.Wanted = max(shortage.Wanted, goal-observation.Available-shortage.Pending)
+	}
+	if shortage.Wanted <= 0 {
+		return
+	}
+	traits, _ := observe.TraitsOf(signal)
+	switch {
+	case r.policy.Layout.Unsupported:
+	case r.reclaims(&shortage, traits, observation):
+	default:
+		shortage.Ranked = true
+		r.choose(&shortage, traits, observation)
+	}
+	r.decision.Shortages = append(r.decision.Shortages, shortage)
+}
+
+// hasten cuts the grace of victims that are still using that of a soft threshold
+// and hold some of what is short now (#123872).
+func (r *relief) hasten(signal evictionapi.Signal) {
+	for _, entry := range r.state.Ledger.Entries {
+		if entry.Running > 0 && entry.KilledAt.IsZero() && entry.Eviction.GracePeriodSeconds > immediateGracePeriodSeconds && entry.Gains[signal] > 0 {
+			r.again(entry, immediateGracePeriodSeconds, Hastened)
+		}
+	}
+}
+
+// choose finds the victims of a shortage.
+func (r *relief) choose(shortage *Shortage, traits observe.Traits, observation observe.Observation) {
+	signal := shortage.Threshold.Signal
+	candidates, spared := candidatesFor(r.policy, traits, signal, r.state.Ledger, r.pods, r.seen)
+	c := choice{signal: signal, traits: traits, candidates: candidates, need: shortage.Wanted}
+	shortage.Spared = spared
+	for _, candidate := range candidates {
+		shortage.Candidates = append(shortage.Candidates, candidate.Candidate)
+	}
+	victims := c.pick(r.policy, observation, r.free(), shortage.Pending)
+	if len(victims) == 0 {
+		shortage.noteOutside(c, observation)
+	}
+	for _, victim := range victims {
+		eviction := *eviction(r.policy, shortage, victim.Pod, r.seen)
+		shortage.Victims = append(shortage.Victims, eviction)
+		shortage.Gains = append(shortage.Gains, victim.gains)
+		r.start(eviction, victim.gains)
+	}
+}
+
+// pick returns the victims, at most some. Without evidence the first of the order
+// goes, as upstream has it, even if nobody knows what for.
+func (c choice) pick(policy Policy, observation observe.Observation, most int, pending int64) []candidate {
+	if most == 0 {
+		return nil
+	}
+	if policy.Evidence && !c.helps(observation) {
+		return nil
+	}
+	victims := c.victims(most)
+	switch {
+	case len(victims) > 0:
+	case !policy.Evidence && len(c.candidates) > 0 && pending == 0:
+		victims = c.candidates[:1]
+	case pending == 0:
+		victims = c.lastResort()
+	}
+	return victims
+}
+
+func (s *Shortage) noteOutside(c choice, observation observe.Observation) {
+	s.Outside = true
+	s.Held, s.Used = c.held(), observation.Capacity-observation.Available
+}
+
+// chooseByEvidence finds the one victim of a pass without ConcurrentKills.
+func chooseByEvidence(policy Policy, shortage *Shortage, traits observe.Traits, pods []*v1.Pod, seen observe.Snapshot) {
+	signal := shortage.Threshold.Signal
+	observation := seen.Observations[signal]
+	candidates, spared := candidatesFor(policy, traits, signal, Ledger{}, pods, seen)
+	shortage.Spared = spared
+	for _, candidate := range candidates {
+		shortage.Candidates = append(shortage.Candidates, candidate.Candidate)
+	}
+	c := choice{signal: signal, traits: traits, candidates: candidates}
+	for _, t := range shortage.Starved {
+		if t.Signal == signal {
+			c.need = max(c.need, threshold.Goal(t, observation.Capacity).Value()-observation.Available)
+		}
+	}
+	victims := c.pick(policy, observation, 1, 0)
+	if len(victims) == 0 {
+		shortage.noteOutside(c, observation)
+		return
+	}
+	shortage.Victim = eviction(policy, shortage, victims[0].Pod, seen)
+}
