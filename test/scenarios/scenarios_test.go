@@ -112,14 +112,20 @@ func withoutRefusals(trace string) string {
 	return strings.Join(lines, "\n")
 }
 
-func TestOurs(t *testing.T) {
+// withOurGates sets the gates as they are by default, for a test.
+func withOurGates(t *testing.T) {
+	t.Helper()
 	set := func(gates map[string]bool) {
 		if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(gates); err != nil {
 			t.Fatal(err)
 		}
 	}
 	set(simnode.GatesByDefault())
-	defer set(simnode.AllGatesOff())
+	t.Cleanup(func() { set(simnode.AllGatesOff()) })
+}
+
+func TestOurs(t *testing.T) {
+	withOurGates(t)
 	stories(t, "testdata/ours", func(t *testing.T, spec simnode.Spec, _ string) string {
 		return text(simnode.Live(t, spec, simnode.Ours))
 	})

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/metrics/testutil"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/kubelet/eviction"
@@ -96,6 +97,9 @@ func Live(t *testing.T, spec Spec, start Starter) (trace []string) {
 		}
 		go n.Watch(ctx, manager, handler, func() string { return counted().since(before, spec.Node) })
 		time.Sleep(spec.Node.For)
+		if utilfeature.DefaultFeatureGate.Enabled("EvictionConcurrentKills") {
+			n.Settle()
+		}
 		trace = n.TraceUntil(spec.Node.For)
 	})
 	return trace

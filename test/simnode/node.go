@@ -17,6 +17,7 @@ limitations under the License.
 package simnode
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,12 +95,19 @@ func (n *Node) Elapsed() time.Duration {
 
 // Note adds a line to the trace.
 func (n *Node) Note(format string, args ...any) {
+	n.noteAll("", fmt.Sprintf(format, args...))
+}
+
+// noteAll adds lines that belong together; kill names the pod whose kill they tell.
+func (n *Node) noteAll(kill string, lines ...string) {
 	at := n.Elapsed()
-	line := fmt.Sprintf("%8s  %s", at.Truncate(time.Millisecond), fmt.Sprintf(format, args...))
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.acts++
-	n.trace = append(n.trace, entry{at: at, line: strings.TrimRight(line, " ")})
+	for _, line := range lines {
+		line = fmt.Sprintf("%8s  %s", at.Truncate(time.Millisecond), line)
+		n.trace = append(n.trace, entry{at: at, kill: kill, line: strings.TrimRight(line, " ")})
+	}
 }
 
 // TraceUntil returns what happened before a time, a line each.
@@ -115,9 +123,23 @@ func (n *Node) TraceUntil(end time.Duration) []string {
 	return lines
 }
 
+// Settle puts the kills of one moment behind everything else of it, in the order
+// of the pods' names: a manager that kills beside its loop gives them no order.
+func (n *Node) Settle() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	slices.SortStableFunc(n.trace, func(a, b entry) int {
+		if a.at != b.at {
+			return cmp.Compare(a.at, b.at)
+		}
+		return cmp.Compare(a.kill, b.kill)
+	})
+}
+
 // entry is a line of the trace and when it was written.
 type entry struct {
 	at   time.Duration
+	kill string
 	line string
 }
 
@@ -294,31 +316,62 @@ func (n *Node) Kill(api *v1.Pod, isEvicted bool, grace *int64, fn func(*v1.PodSt
 	if grace != nil {
 		seconds = fmt.Sprint(*grace)
 	}
-	n.Note("kill %s grace=%s evicted=%v phase=%s reason=%s", pod.Name, seconds, isEvicted, status.Phase, status.Reason)
-	n.noteMessage(pod, status.Message)
+	lines := []string{fmt.Sprintf("kill %s grace=%s evicted=%v phase=%s reason=%s", pod.Name, seconds, isEvicted, status.Phase, status.Reason)}
+	lines = append(lines, n.messageOf(pod, status.Message)...)
 	for _, condition := range status.Conditions {
-		n.Note("  condition: %s=%s %s generation=%d", condition.Type, condition.Status, condition.Reason, condition.ObservedGeneration)
-		n.noteMessage(pod, condition.Message)
+		lines = append(lines, fmt.Sprintf("  condition: %s=%s %s generation=%d", condition.Type, condition.Status, condition.Reason, condition.ObservedGeneration))
+		lines = append(lines, n.messageOf(pod, condition.Message)...)
 	}
+	n.noteAll(pod.Name, lines...)
 	n.timeline.Sleep(pod.PodSpec.Kill)
+	if pod.Stops > 0 {
+		n.stop(pod, grace)
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.acts++
-	if pod.KillFails {
+	switch {
+	case pod.KillFails || n.Elapsed() < pod.FailsUntil:
 		return errors.New("the runtime does not answer")
+	case pod.ignored < pod.IgnoresKills:
+		pod.ignored++
+	case pod.killedAt == never:
+		pod.killedAt = n.Elapsed()
 	}
-	pod.killedAt = n.Elapsed()
 	return nil
 }
 
-// noteMessage notes a message that is not the one of the pod's last event.
-func (n *Node) noteMessage(pod *simPod, message string) {
+// stop returns when the pod has stopped by itself, or the shortest grace that it
+// was given is over.
+func (n *Node) stop(pod *simPod, grace *int64) {
 	n.mu.Lock()
-	same := pod.lastEvent == message
-	n.mu.Unlock()
-	if !same {
-		n.Note("  message: %s", message)
+	now := n.Elapsed()
+	if pod.stopsAt == 0 {
+		pod.stopsAt = now + pod.Stops
 	}
+	if grace != nil {
+		pod.stopsAt = min(pod.stopsAt, now+time.Duration(*grace)*time.Second)
+	}
+	n.mu.Unlock()
+	for {
+		n.mu.Lock()
+		left := pod.stopsAt - n.Elapsed()
+		n.mu.Unlock()
+		if left <= 0 {
+			return
+		}
+		n.timeline.Sleep(min(left, 100*time.Millisecond))
+	}
+}
+
+// messageOf is a line for a message that is not the one of the pod's last event.
+func (n *Node) messageOf(pod *simPod, message string) []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if pod.lastEvent == message {
+		return nil
+	}
+	return []string{"  message: " + message}
 }
 
 // CleanedUp says whether everything that a pod held has been given back.

@@ -35,6 +35,10 @@ type simPod struct {
 	api *v1.Pod
 	// killedAt is when its kill had succeeded; negative while it has not.
 	killedAt time.Duration
+	// stopsAt is when it will have stopped, since it was told to; 0 before.
+	stopsAt time.Duration
+	// ignored is how many kills did nothing.
+	ignored int64
 	// lastEvent is the message of the last event about the pod.
 	lastEvent string
 }
@@ -88,6 +92,14 @@ func newPod(spec PodSpec) *simPod {
 	api.Spec.Volumes = []v1.Volume{
 		{Name: emptyDirVolume, VolumeSource: v1.VolumeSource{EmptyDir: emptyDir}},
 		{Name: hostPathVolume, VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/srv"}}},
+	}
+	if spec.Finished {
+		api.Spec.RestartPolicy = v1.RestartPolicyNever
+		for _, container := range api.Spec.Containers {
+			api.Status.ContainerStatuses = append(api.Status.ContainerStatuses, v1.ContainerStatus{
+				Name: container.Name, State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 1}},
+			})
+		}
 	}
 	return &simPod{PodSpec: spec, api: api, killedAt: never}
 }

@@ -154,6 +154,15 @@ type PodSpec struct {
 	// Kill is how long a kill takes; KillFails makes it return an error.
 	Kill      time.Duration
 	KillFails bool
+	// Stops is how long the pod itself takes to stop when it is told to; at the end
+	// of its grace it is stopped by force. FailsUntil is when kills stop to return
+	// an error, and IgnoresKills how many report success and do nothing.
+	Stops        time.Duration
+	FailsUntil   time.Duration
+	IgnoresKills int64
+	// Finished: the containers have ended; the API server knows, the kubelet has
+	// not cleaned up yet.
+	Finished bool
 	// Release is how long after its kill the pod's disk space shows, Cleanup
 	// after how long the kubelet reports the pod as cleaned up.
 	Release, Cleanup time.Duration
@@ -195,7 +204,9 @@ func (p *PodSpec) fields() []field {
 		{"containers", &p.Containers}, {"starts", &p.Starts}, {"ends", &p.Ends},
 		{"no-stats", &p.NoStats}, {"no-memory-stats", &p.NoMemoryStats}, {"no-disk-stats", &p.NoDiskStats},
 		{"absurd-use", &p.AbsurdUse},
-		{"kill", &p.Kill}, {"kill-fails", &p.KillFails}, {"release", &p.Release}, {"cleanup", &p.Cleanup},
+		{"kill", &p.Kill}, {"kill-fails", &p.KillFails},
+		{"stops", &p.Stops}, {"fails-until", &p.FailsUntil}, {"ignores-kills", &p.IgnoresKills}, {"finished", &p.Finished},
+		{"release", &p.Release}, {"cleanup", &p.Cleanup},
 	}
 }
 

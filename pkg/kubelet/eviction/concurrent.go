@@ -83,7 +83,7 @@ func (m *manager) announce(ctx context.Context, shortage *decide.Shortage, seen 
 	case !shortage.Outside || !m.mayAnnounce(signal):
 		return
 	default:
-		message += fmt.Sprintf(": no pod is evicted, pods that may be hold %s of the %s in use", quantity(shortage.Held), quantity(shortage.Used))
+		message += fmt.Sprintf(": no pod is evicted, those that may be hold %s of the %s in use", quantity(shortage.Held), quantity(shortage.Used))
 		logger.Info("No pod is evicted, the usage is outside of those that may be", "held", quantity(shortage.Held), "used", quantity(shortage.Used), "wanted", quantity(shortage.Wanted))
 	}
 	m.recorder.Event(m.nodeRef, v1.EventTypeWarning, "EvictionThresholdMet", message)

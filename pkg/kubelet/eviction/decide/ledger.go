@@ -176,9 +176,9 @@ func (l Ledger) Observe(seen observe.Observations, now time.Time) Ledger {
 		}
 		// What an entry that has ended brought is no part of what the others will.
 		gone := max(0, l.expected(signal, time.Time{}, now)-expected)
-		risen := max(0, l.Risen[signal]-gone)
-		after.Lowest[signal] = min(lowest, observation.Available)
-		after.Risen[signal] = max(risen, observation.Available-after.Lowest[signal]-gone)
+		lowest = min(lowest+min(gone, math.MaxInt64-max(lowest, 0)), observation.Available)
+		after.Lowest[signal] = lowest
+		after.Risen[signal] = max(l.Risen[signal]-gone, observation.Available-lowest, 0)
 	}
 	return after
 }

@@ -17,7 +17,6 @@ limitations under the License.
 package decide
 
 import (
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -41,7 +40,7 @@ func relieve(policy Policy, after *State, decision *Decision, starved []eviction
 	after.Reclaims = after.Reclaims.Advance(policy, seen.Observations, now)
 	r.retry()
 	r.limits()
-	for _, shortage := range shortagesBySignal(starved) {
+	for _, shortage := range shortagesOf(policy.Layout, starved) {
 		r.serve(shortage)
 	}
 }
@@ -106,33 +105,42 @@ func (r *relief) start(eviction Eviction, gains Gains) {
 	r.decision.Kills = append(r.decision.Kills, Kill{Eviction: eviction})
 }
 
-// shortagesBySignal groups starved thresholds by signal, the most urgent first.
-// Of several of one signal a hard one speaks for all: its pods have one second.
-func shortagesBySignal(starved []evictionapi.Threshold) []Shortage {
-	var shortages []Shortage
-	for _, signal := range observe.Signals() {
-		var own []evictionapi.Threshold
-		for _, t := range starved {
-			if t.Signal == signal {
-				own = append(own, t)
-			}
-		}
-		if len(own) == 0 {
-			continue
-		}
-		slices.SortStableFunc(own, func(a, b evictionapi.Threshold) int {
-			switch hardA, hardB := threshold.Hard(a), threshold.Hard(b); {
-			case hardA == hardB:
-				return 0
-			case hardA:
-				return -1
-			}
-			return 1
-		})
-		traits, _ := observe.TraitsOf(signal)
-		shortages = append(shortages, Shortage{Threshold: own[0], Resource: traits.Resource, Starved: own})
+// shortagesOf groups starved thresholds by what they watch, the most urgent first:
+// signals of one and the same filesystem and resource are one shortage. Of
+// several thresholds a hard one speaks for all: its pods have one second.
+func shortagesOf(layout observe.Layout, starved []evictionapi.Threshold) []Shortage {
+	type watched struct {
+		filesystem observe.Filesystem
+		resource   v1.ResourceName
+		// signal tells those apart that have no filesystem.
+		signal evictionapi.Signal
 	}
+	places := map[watched]int{}
+	var shortages []Shortage
 	// The table of signals has memory first: without it a node does nothing else.
+	for _, signal := range observe.Signals() {
+		traits, _ := observe.TraitsOf(signal)
+		key := watched{filesystem: the(layout, traits.Filesystem), resource: traits.Resource}
+		if key.filesystem == observe.NoFilesystem {
+			key.signal = signal
+		}
+		for _, t := range starved {
+			if t.Signal != signal {
+				continue
+			}
+			place, found := places[key]
+			if !found {
+				place = len(shortages)
+				places[key] = place
+				shortages = append(shortages, Shortage{Threshold: t, Resource: traits.Resource})
+			}
+			shortage := &shortages[place]
+			shortage.Starved = append(shortage.Starved, t)
+			if threshold.Hard(t) && !threshold.Hard(shortage.Threshold) {
+				shortage.Threshold = t
+			}
+		}
+	}
 	return shortages
 }
 
@@ -145,6 +153,7 @@ func (r *relief) serve(shortage Shortage) {
 	}
 	shortage.Pending = r.state.Ledger.Pending(signal, observation.Time, r.now)
 	for _, t := range shortage.Starved {
+		// Signals of one filesystem differ in when they were observed at the most.
 		goal := threshold.Goal(t, observation.Capacity).Value()
 		shortage.Wanted = max(shortage.Wanted, goal-observation.Available-shortage.Pending)
 	}
@@ -182,7 +191,7 @@ func (r *relief) choose(shortage *Shortage, traits observe.Traits, observation o
 		shortage.Candidates = append(shortage.Candidates, candidate.Candidate)
 	}
 	victims := c.pick(r.policy, observation, r.free(), shortage.Pending)
-	if len(victims) == 0 {
+	if len(victims) == 0 && r.free() > 0 && shortage.Pending == 0 {
 		shortage.noteOutside(c, observation)
 	}
 	for _, victim := range victims {
