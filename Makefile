@@ -47,6 +47,10 @@ test: ## Run every test that needs no node, and print the conformance counts.
 test-long: ## The same with ten times as many random nodes.
 	@$(MAKE) --no-print-directory test NODES=20000
 
+.PHONY: soak
+soak: ## Let nodes live 10,000 simulated hours under random load (an hour).
+	@go test ./test/soak -count=1 -timeout 180m -v -run TestRandomLoad -hours 10000 | grep -E '^(---|ok|FAIL|panic)|_test.go'
+
 .PHONY: test-patches
 test-patches: kubelet ## Run the unit tests that come with the patches, in the patched source.
 	@hack/test-patches.sh

@@ -194,12 +194,17 @@ func (n *Node) GetCPUAndMemoryStats(ctx context.Context) (*statsapi.Summary, err
 }
 
 // Probe reads the node as it is at the moment, as a machine's files are read.
-func (n *Node) Probe() observe.Probe { return probe{n} }
+func (n *Node) Probe() observe.Probe { return &probe{node: n} }
 
-type probe struct{ node *Node }
+// probe keeps what it saw at a moment for all the signals of that moment.
+type probe struct {
+	node *Node
+	at   time.Duration
+	seen observe.Observations
+}
 
 // Signals lists all that a node has.
-func (p probe) Signals() []evictionapi.Signal {
+func (p *probe) Signals() []evictionapi.Signal {
 	if p.node.Spec.Node.NoProbes {
 		return nil
 	}
@@ -207,12 +212,14 @@ func (p probe) Signals() []evictionapi.Signal {
 }
 
 // Read reads one.
-func (p probe) Read(signal evictionapi.Signal) (observe.Observation, error) {
-	now := p.node.Elapsed()
-	p.node.mu.Lock()
-	summary := p.node.summary(now, now)
-	p.node.mu.Unlock()
-	o, found := observe.FromSummary(summary, observe.MemorySource{}).Observations[signal]
+func (p *probe) Read(signal evictionapi.Signal) (observe.Observation, error) {
+	if now := p.node.Elapsed(); p.seen == nil || now != p.at {
+		p.node.mu.Lock()
+		summary := p.node.summary(now, now)
+		p.node.mu.Unlock()
+		p.at, p.seen = now, observe.FromSummary(summary, observe.MemorySource{}).Observations
+	}
+	o, found := p.seen[signal]
 	if !found {
 		return o, fmt.Errorf("the node shows no %s", signal)
 	}

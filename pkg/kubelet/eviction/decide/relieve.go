@@ -106,38 +106,38 @@ func (r *relief) start(eviction Eviction, gains Gains) {
 }
 
 // shortagesOf groups starved thresholds by what they watch, the most urgent first:
-// signals of one and the same filesystem and resource are one shortage. Of
-// several thresholds a hard one speaks for all: its pods have one second.
+// signals of one and the same filesystem and resource are one shortage. Hard and
+// soft ones are apart, hard ones first of all: the pods of one have a second, and
+// those of the other their grace.
 func shortagesOf(layout observe.Layout, starved []evictionapi.Threshold) []Shortage {
 	type watched struct {
 		filesystem observe.Filesystem
 		resource   v1.ResourceName
 		// signal tells those apart that have no filesystem.
 		signal evictionapi.Signal
+		soft   bool
 	}
 	places := map[watched]int{}
 	var shortages []Shortage
-	// The table of signals has memory first: without it a node does nothing else.
-	for _, signal := range observe.Signals() {
-		traits, _ := observe.TraitsOf(signal)
-		key := watched{filesystem: the(layout, traits.Filesystem), resource: traits.Resource}
-		if key.filesystem == observe.NoFilesystem {
-			key.signal = signal
-		}
-		for _, t := range starved {
-			if t.Signal != signal {
-				continue
+	for _, soft := range []bool{false, true} {
+		// The table of signals has memory first: without it a node does nothing else.
+		for _, signal := range observe.Signals() {
+			traits, _ := observe.TraitsOf(signal)
+			key := watched{filesystem: the(layout, traits.Filesystem), resource: traits.Resource, soft: soft}
+			if key.filesystem == observe.NoFilesystem {
+				key.signal = signal
 			}
-			place, found := places[key]
-			if !found {
-				place = len(shortages)
-				places[key] = place
-				shortages = append(shortages, Shortage{Threshold: t, Resource: traits.Resource})
-			}
-			shortage := &shortages[place]
-			shortage.Starved = append(shortage.Starved, t)
-			if threshold.Hard(t) && !threshold.Hard(shortage.Threshold) {
-				shortage.Threshold = t
+			for _, t := range starved {
+				if t.Signal != signal || threshold.Hard(t) == soft {
+					continue
+				}
+				place, found := places[key]
+				if !found {
+					place = len(shortages)
+					places[key] = place
+					shortages = append(shortages, Shortage{Threshold: t, Resource: traits.Resource})
+				}
+				shortages[place].Starved = append(shortages[place].Starved, t)
 			}
 		}
 	}

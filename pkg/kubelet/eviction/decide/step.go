@@ -44,6 +44,8 @@ func Step(policy Policy, before State, pods []*v1.Pod, seen observe.Snapshot, no
 	var decision Decision
 	var remembered observe.Memory
 	if policy.Evidence {
+		// A copy: whoever made the snapshot has it too.
+		seen.Observations = maps.Clone(seen.Observations)
 		decision.Unknown = seen.Observations.WithoutImplausible()
 		remembered = before.Remembered.Remember(pods, seen, now)
 		seen = seen.Recalling(remembered)
