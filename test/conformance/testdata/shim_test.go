@@ -135,7 +135,7 @@ func (s *managerImpl) IsUnderPIDPressure() bool    { return s.manager().IsUnderP
 
 func (s *managerImpl) emptyDirLimitEviction(logger klog.Logger, podStats statsapi.PodStats, pod *v1.Pod) bool {
 	policy := decide.Policy{LocalStorageLimits: true}
-	askUpstreamGates(&policy)
+	askGates(&policy)
 	seen := observe.FromSummary(&statsapi.Summary{Pods: []statsapi.PodStats{podStats}}, observe.PlatformMemory)
 	_, decision := decide.Step(policy, decide.State{}, []*v1.Pod{pod}, seen, time.Now())
 	for _, eviction := range decision.OverLimit {
@@ -445,7 +445,7 @@ func evictionMessage(resource v1.ResourceName, pod *v1.Pod, stats statsFunc, _ [
 	seen := observe.FromSummary(summary, observe.PlatformMemory)
 	seen.Observations = observations.ours()
 	policy := decide.Policy{}
-	askUpstreamGates(&policy)
+	askGates(&policy)
 	return decide.Explain(&decide.Shortage{Resource: resource}, pod, seen, policy.PodLevelResources)
 }
 
