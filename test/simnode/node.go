@@ -65,6 +65,7 @@ type Node struct {
 	trace []entry
 	// freedImages and freedDead are when a collection took them; negative before.
 	freedImages, freedDead time.Duration
+	freedPieces            []piece
 	slice                  []*v1.Pod
 	// acts counts what managers did, so that Watch need not look when nothing was.
 	acts int
@@ -250,8 +251,15 @@ func (n *Node) usedAt(at time.Duration) used {
 	if n.freedDead == never || at < n.freedDead+node.GCRelease {
 		u.dead, u.deadInodes = node.Dead, node.DeadInodes
 	}
-	if n.freedImages == never || at < n.freedImages+node.GCRelease {
-		u.images, u.unusedImInodes = node.Images, node.ImagesInodes
+	u.images, u.unusedImInodes = node.Images, node.ImagesInodes
+	for _, piece := range n.freedPieces {
+		if at >= piece.at+node.GCRelease {
+			u.images -= piece.bytes
+			u.unusedImInodes -= piece.inodes
+		}
+	}
+	if n.freedImages != never && at >= n.freedImages+node.GCRelease {
+		u.images, u.unusedImInodes = 0, 0
 	}
 	return u
 }
@@ -396,6 +404,37 @@ func (n *Node) find(api *v1.Pod) *simPod {
 		}
 	}
 	panic(fmt.Sprintf("pod %s is not of this node", api.Name))
+}
+
+// piece is an image that was deleted.
+type piece struct {
+	at            time.Duration
+	bytes, inodes int64
+}
+
+// FreeUnusedImages is the patched kubelet's image manager.
+func (n *Node) FreeUnusedImages(_ context.Context, enough func(int64) bool) (int64, error) {
+	each, left := n.Spec.Node.EachImage, n.Spec.Node.Images
+	if each == 0 {
+		each = max(1, left)
+	}
+	freed := int64(0)
+	for range n.freedPieces {
+		left -= each
+	}
+	for ; left > 0 && !enough(freed); left -= each {
+		n.Note("delete an image of %s", number(min(each, left)))
+		n.timeline.Sleep(n.Spec.Node.GC)
+		if n.Spec.Node.GCFails {
+			return freed, errors.New("the runtime does not answer")
+		}
+		n.mu.Lock()
+		gone := min(each, left)
+		n.freedPieces = append(n.freedPieces, piece{at: n.Elapsed(), bytes: gone, inodes: int64(float64(n.Spec.Node.ImagesInodes) * float64(gone) / float64(n.Spec.Node.Images))})
+		n.mu.Unlock()
+		freed += gone
+	}
+	return freed, nil
 }
 
 // DeleteUnusedImages is the kubelet's image manager.

@@ -92,6 +92,8 @@ type NodeSpec struct {
 	// and inodes.
 	Images, Dead             int64
 	ImagesInodes, DeadInodes int64
+	// EachImage is the size of one of the images; 0 is one for all.
+	EachImage int64
 	// GC is how long a collection takes, GCRelease after how long its space
 	// shows, and GCFails makes it fail.
 	GC, GCRelease time.Duration
@@ -182,7 +184,7 @@ func (n *NodeSpec) fields() []field {
 		{"nodefs-inodes", &n.NodeInodes}, {"imagefs-inodes", &n.ImageInodes},
 		{"max-pid", &n.MaxPID}, {"processes", &n.Processes},
 		{"dedicated-imagefs", &n.DedicatedImageFs}, {"split-containerfs", &n.SplitContainerFs},
-		{"unused-images", &n.Images}, {"dead-containers", &n.Dead},
+		{"unused-images", &n.Images}, {"each-image", &n.EachImage}, {"dead-containers", &n.Dead},
 		{"unused-image-inodes", &n.ImagesInodes}, {"dead-container-inodes", &n.DeadInodes},
 		{"gc", &n.GC}, {"gc-release", &n.GCRelease}, {"gc-fails", &n.GCFails},
 		{"stats-every", &n.StatsEvery}, {"untimed", &n.Untimed}, {"no-probes", &n.NoProbes},

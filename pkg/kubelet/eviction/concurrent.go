@@ -19,10 +19,12 @@ package eviction
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/klog/v2"
 	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
 	"k8s.io/kubernetes/pkg/kubelet/metrics"
@@ -56,14 +58,72 @@ func (m *manager) carryOut(ctx context.Context, decision decide.Decision, seen o
 // hundreds of images takes minutes.
 const reclaimTimeout = 10 * time.Minute
 
+// reclaim takes the steps of an order, and lets the loop see what came of them.
 func (m *manager) reclaim(ctx context.Context, order decide.ReclaimOrder) {
 	bounded, cancel := context.WithTimeout(ctx, reclaimTimeout)
 	defer cancel()
-	act.Reclaim(bounded, order.Steps, m.collectors)
+	claimed := int64(0)
+	for _, step := range order.Steps {
+		freer, stops := m.images.(act.ImageFreer)
+		if step != decide.UnusedImages || !stops || !utilfeature.DefaultFeatureGate.Enabled(evictionTargetedReclaim) {
+			act.Reclaim(bounded, []decide.ReclaimStep{step}, m.collectors)
+			continue
+		}
+		freed, err := freer.FreeUnusedImages(bounded, func(freed int64) bool { return m.reclaimed(bounded, order, freed) })
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "Could not free all of the images that were to go", "freed", freed)
+		}
+		claimed += freed
+	}
+	m.tellReclaimed(bounded, order, claimed)
 	m.mu.Lock()
-	m.state.Reclaims = m.state.Reclaims.Ended(order.Filesystem, m.clock.Now())
+	m.state.Reclaims = m.state.Reclaims.Ended(order.Filesystem, claimed, m.clock.Now())
 	m.mu.Unlock()
 	m.wakeForOutcome()
+}
+
+// tellReclaimed says in the log and an event what came of a reclaim.
+func (m *manager) tellReclaimed(ctx context.Context, order decide.ReclaimOrder, claimed int64) {
+	freed := "an unknown amount"
+	if now, found := m.look(ctx, order.Signal); found {
+		freed = observe.Quantity(order.Signal, max(0, now.Available-order.Available)).String()
+	}
+	traits, _ := observe.TraitsOf(order.Signal)
+	wanted := observe.Quantity(order.Signal, order.Wanted)
+	klog.FromContext(ctx).Info("Reclaimed", "steps", order.Steps, "signal", order.Signal, "wanted", wanted, "freed", freed, "claimedBytes", claimed)
+	m.recorder.Eventf(m.nodeRef, v1.EventTypeNormal, "EvictionReclaimed", "Deleted what is not used (%s) to reclaim %s: %s wanted, %s freed so far", stepNames(order.Steps), traits.Resource, wanted, freed)
+}
+
+func stepNames(steps []decide.ReclaimStep) string {
+	names := make([]string, 0, len(steps))
+	for _, step := range steps {
+		names = append(names, step.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// look returns a fresh observation of a signal.
+func (m *manager) look(ctx context.Context, signal evictionapi.Signal) (observe.Observation, bool) {
+	summary, err := m.summary(ctx)
+	if err != nil {
+		return observe.Observation{}, false
+	}
+	now, found := observe.FromSummary(summary, observe.PlatformMemory).Observations[signal]
+	return now, found && now.Plausible()
+}
+
+// reclaimed says whether the goal of an order is reached: by what the runtime
+// says, or by what a fresh summary shows, which alone knows of inodes.
+func (m *manager) reclaimed(ctx context.Context, order decide.ReclaimOrder, freed int64) bool {
+	traits, _ := observe.TraitsOf(order.Signal)
+	if traits.Resource != observe.ResourceInodes && freed >= order.Wanted {
+		return true
+	}
+	if freed == 0 {
+		return false // as little as when it was ordered
+	}
+	now, found := m.look(ctx, order.Signal)
+	return found && now.Available-order.Available >= order.Wanted
 }
 
 // announceEvery is the least time between two events that say that pods are no

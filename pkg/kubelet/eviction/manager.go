@@ -52,6 +52,7 @@ type manager struct {
 	summaries          stats.SummaryProvider
 	kill               act.Killer
 	collectors         act.Collectors
+	images             ImageGC
 	recorder           record.EventRecorder
 	nodeRef            *v1.ObjectReference
 	// readers are idle *observe.Reader; a pass has one to itself.
@@ -115,6 +116,7 @@ func newManager(summaries stats.SummaryProvider, config Config, kill KillPodFunc
 		clock:              clock,
 		summaries:          summaries,
 		kill:               act.Killer(kill),
+		images:             images,
 		collectors: act.Collectors{
 			// Not bound here: whoever only admits pods may have no collectors.
 			decide.DeadContainers: func(ctx context.Context) error { return containers.DeleteAllUnusedContainers(ctx) },
@@ -319,7 +321,7 @@ func (m *manager) relieve(ctx context.Context, policy decide.Policy, shortage *d
 		summary, err := m.summary(ctx)
 		if err != nil {
 			logger.Error(err, "Could not read the node's stats after reclaiming, going on with those from before")
-		} else if decide.Resolved(policy, observe.FromSummary(summary, observe.PlatformMemory).Observations) {
+		} else if decide.Resolved(judgedBy(policy, shortage), observe.FromSummary(summary, observe.PlatformMemory).Observations) {
 			logger.Info("Reclaiming was enough, no pod is evicted")
 			return nil
 		}
@@ -353,6 +355,15 @@ func (m *manager) relieve(ctx context.Context, policy decide.Policy, shortage *d
 	}
 	act.Evict(ctx, *shortage.Victim, m.kill, m.recorder)
 	return []*v1.Pod{shortage.Victim.Pod}
+}
+
+// judgedBy is the policy by which a reclaim is judged: with EvictionTargetedReclaim
+// the thresholds of the filesystem that was short, without it, as upstream, all.
+func judgedBy(policy decide.Policy, shortage *decide.Shortage) decide.Policy {
+	if policy.TargetedReclaim {
+		policy.Thresholds = decide.OnFilesystemOf(policy, shortage.Threshold.Signal)
+	}
+	return policy
 }
 
 // logDecision writes what was seen, and what is starved, at a high verbosity.

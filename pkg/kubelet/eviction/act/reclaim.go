@@ -27,6 +27,15 @@ import (
 // Collectors free what no running container uses; there is one for every step.
 type Collectors map[decide.ReclaimStep]func(context.Context) error
 
+// ImageFreer is an image manager that stops when it is told that it is enough.
+// The patch 0003-free-some-images makes upstream's one.
+type ImageFreer interface {
+	// FreeUnusedImages deletes unused images, the least recently used first and
+	// young ones last, and asks before each of them whether what was freed, in
+	// bytes by the runtime's account, is enough. It returns how much that was.
+	FreeUnusedImages(ctx context.Context, enough func(freed int64) bool) (int64, error)
+}
+
 // Reclaim runs the steps in their order. A step that fails is logged, and the
 // next one is tried.
 func Reclaim(ctx context.Context, steps []decide.ReclaimStep, collectors Collectors) {

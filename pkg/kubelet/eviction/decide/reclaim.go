@@ -32,10 +32,17 @@ type ReclaimOrder struct {
 	// Filesystem that the steps free, one for all that are the same.
 	Filesystem observe.Filesystem
 	Steps      []ReclaimStep
-	// Signal that is short, and Wanted what is missing to its goal, in its unit.
+	// Signal that is short, and Wanted what is missing to its goal and the margin,
+	// in its unit.
 	Signal evictionapi.Signal
 	Wanted int64
+	// Available is what was available of it.
+	Available int64
 }
+
+// margin is by how much a reclaim goes beyond the goal, one part of the capacity:
+// enough that a log line does not take the node below its threshold again.
+const margin = 1000
 
 // Reclaiming is how far reclaim has come for the present shortage of a filesystem.
 type Reclaiming struct {
@@ -48,6 +55,9 @@ type Reclaiming struct {
 	// step, and by how much more that has been since.
 	Signal        evictionapi.Signal
 	Before, Freed int64
+	// Claimed is what the last step says that it freed, in bytes, beginning with
+	// what was available then: the space of an image may be back a while later.
+	Claimed, ClaimedFrom int64
 	// Pause before the steps are taken anew; it doubles while they free nothing.
 	Pause time.Duration
 }
@@ -90,13 +100,14 @@ func (r Reclaims) with(filesystem observe.Filesystem, one Reclaiming) Reclaims {
 	return after
 }
 
-// Ended notes that the steps on a filesystem have ended.
-func (r Reclaims) Ended(filesystem observe.Filesystem, at time.Time) Reclaims {
+// Ended notes that the steps on a filesystem have ended, and what they say that
+// they freed, in bytes; 0 if they do not say.
+func (r Reclaims) Ended(filesystem observe.Filesystem, claimed int64, at time.Time) Reclaims {
 	one, found := r[filesystem]
 	if !found {
 		return r
 	}
-	one.Running, one.EndedAt = false, at
+	one.Running, one.EndedAt, one.Claimed = false, at, claimed
 	return r.with(filesystem, one)
 }
 
@@ -146,6 +157,9 @@ func (r *relief) reclaims(shortage *Shortage, traits observe.Traits, observation
 	case !one.EndedAt.IsZero() && !observation.Time.IsZero() && observation.Time.Before(one.EndedAt) && r.now.Sub(one.EndedAt) < samplePatience:
 		return true
 	}
+	if one.late(traits, observation, r.now) >= shortage.Wanted {
+		return true
+	}
 	changed := slices.ContainsFunc(r.state.Ledger.Entries, func(e Entry) bool { return e.CleanedUpAt.After(one.EndedAt) })
 	if one.Next >= len(steps) && changed {
 		one.Next = 0 // a victim's containers are dead now
@@ -161,10 +175,36 @@ func (r *relief) reclaims(shortage *Shortage, traits observe.Traits, observation
 		one.Before, one.Freed, one.Signal = observation.Available, 0, shortage.Threshold.Signal
 	}
 	one.Next, one.Running, one.StartedAt = one.Next+len(take), true, r.now
+	one.Claimed, one.ClaimedFrom = 0, observation.Available
 	r.state.Reclaims = r.state.Reclaims.with(filesystem, one)
 	shortage.Reclaim = take
 	r.decision.Reclaims = append(r.decision.Reclaims, ReclaimOrder{
-		Filesystem: filesystem, Steps: take, Signal: shortage.Threshold.Signal, Wanted: shortage.Wanted,
+		Filesystem: filesystem, Steps: take, Signal: shortage.Threshold.Signal,
+		Wanted: shortage.Wanted + observation.Capacity/margin, Available: observation.Available,
 	})
 	return true
+}
+
+// late returns how much of what the last step claims to have freed has not been
+// seen to come back, for as long as that may take.
+func (r Reclaiming) late(traits observe.Traits, observation observe.Observation, now time.Time) int64 {
+	if r.Claimed == 0 || traits.Resource == observe.ResourceInodes || now.Sub(r.EndedAt) > settleDisk {
+		return 0
+	}
+	return max(0, r.Claimed-max(0, observation.Available-r.ClaimedFrom))
+}
+
+// OnFilesystemOf returns the thresholds on the same filesystem as a signal's.
+func OnFilesystemOf(policy Policy, signal evictionapi.Signal) []evictionapi.Threshold {
+	place := func(signal evictionapi.Signal) observe.Filesystem {
+		traits, _ := observe.TraitsOf(signal)
+		return the(policy.Layout, traits.Filesystem)
+	}
+	var own []evictionapi.Threshold
+	for _, t := range policy.Thresholds {
+		if place(t.Signal) == place(signal) {
+			own = append(own, t)
+		}
+	}
+	return own
 }

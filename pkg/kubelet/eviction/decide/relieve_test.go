@@ -149,7 +149,7 @@ func outcomes(t *rapid.T, state decide.State, now time.Time) decide.State {
 	}
 	for filesystem := range state.Reclaims {
 		if rapid.Bool().Draw(t, "reclaim ends") {
-			state.Reclaims = state.Reclaims.Ended(filesystem, now)
+			state.Reclaims = state.Reclaims.Ended(filesystem, rapid.SampledFrom([]int64{0, 5, 1 << 40}).Draw(t, "claimed"), now)
 		}
 	}
 	return state
