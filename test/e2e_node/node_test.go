@@ -84,6 +84,15 @@ func (s sandbox) up(config string, flags ...string) {
 	})
 }
 
+// configure puts another configuration in the place of the user's part; the
+// kubelet has it when it starts again.
+func (s sandbox) configure(config string) {
+	GinkgoHelper()
+	file := filepath.Join("..", "..", "_output", "node", "run", s.name, "kubelet.conf.d", "50-user.conf")
+	config = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" + config
+	Expect(os.WriteFile(file, []byte(config), 0o600)).To(Succeed())
+}
+
 func tail(text string, lines int) string {
 	all := strings.Split(text, "\n")
 	return strings.Join(all[max(0, len(all)-lines):], "\n")

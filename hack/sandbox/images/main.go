@@ -34,6 +34,7 @@ import (
 	"io"
 	"io/fs"
 	"log"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -61,6 +62,8 @@ type image struct {
 	entrypoint []string
 	cmd        []string
 	user       string
+	// ballast adds that many MiB which do not compress.
+	ballast int
 }
 
 var images = []image{
@@ -68,6 +71,8 @@ var images = []image{
 	{name: "e2e-test-images/busybox:1.37.0-2", shell: true, cmd: []string{"sh"}},
 	{name: "e2e-test-images/agnhost:2.66.1", program: "agnhost", path: "agnhost", shell: true, entrypoint: []string{"/agnhost"}, cmd: []string{"pause"}},
 	{name: "local/hog:1", program: "hog", path: "hog", shell: true, entrypoint: []string{"/hog"}},
+	// For the reclaim of images.
+	{name: "local/ballast-1:1", ballast: 80}, {name: "local/ballast-2:1", ballast: 80}, {name: "local/ballast-3:1", ballast: 80},
 }
 
 func main() {
@@ -123,6 +128,11 @@ func (i image) build(bin string) (v1.Image, error) {
 			return nil, err
 		}
 	}
+	if i.ballast > 0 {
+		if err := addBallast(files, i.name, i.ballast); err != nil {
+			return nil, err
+		}
+	}
 	if err := files.Close(); err != nil {
 		return nil, err
 	}
@@ -153,6 +163,18 @@ func addFile(files *tar.Writer, from, to string) error {
 		return err
 	}
 	_, err = files.Write(content)
+	return err
+}
+
+// addBallast adds a file of random content, the same for a name each time.
+func addBallast(files *tar.Writer, name string, mebibytes int) error {
+	size := int64(mebibytes) << 20
+	if err := files.WriteHeader(&tar.Header{Name: "ballast", Typeflag: tar.TypeReg, Mode: 0o644, Size: size}); err != nil {
+		return err
+	}
+	var seed [32]byte
+	copy(seed[:], name)
+	_, err := io.CopyN(files, rand.NewChaCha8(seed), size)
 	return err
 }
 

@@ -1,0 +1,85 @@
+/*
+Copyright The kubelet-eviction Authors.
+
+Licensed under the Apache License, Version 2.0 (the "License");
+you may not use this file except in compliance with the License.
+You may obtain a copy of the License at
+
+    http://www.apache.org/licenses/LICENSE-2.0
+
+Unless required by applicable law or agreed to in writing, software
+distributed under the License is distributed on an "AS IS" BASIS,
+WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+See the License for the specific language governing permissions and
+limitations under the License.
+*/
+
+package e2enode
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2" //nolint:staticcheck // as in every ginkgo suite
+	. "github.com/onsi/gomega"    //nolint:staticcheck // as in every ginkgo suite
+	v1 "k8s.io/api/core/v1"
+)
+
+var _ = Describe("reclaim", func() {
+	const disk = 3 << 10 // MiB
+	ballast := func() []string {
+		GinkgoHelper()
+		var there []string
+		for _, line := range strings.Split(node.run("crictl", "images"), "\n") {
+			if strings.Contains(line, "local/ballast-") {
+				there = append(there, strings.Fields(line)[0][len("registry.k8s.io/local/ballast-"):])
+			}
+		}
+		return there
+	}
+	// freeMiB is what is available on the node's disk.
+	freeMiB := func() int {
+		GinkgoHelper()
+		var mebibytes int
+		_, err := fmt.Sscan(node.run("control", "sh", "-c", "df -m --output=avail /var/lib/kubelet | tail -n 1"), &mebibytes)
+		Expect(err).NotTo(HaveOccurred())
+		return mebibytes
+	}
+
+	It("deletes the image that was unused for longest, and no pod goes", func() {
+		// Measured once, so that the threshold can be set between two images.
+		node.up("", "--disk-size", fmt.Sprint(disk, "M"))
+		for _, one := range []string{"2", "3", "1"} {
+			node.run("crictl", "pull", "registry.k8s.io/local/ballast-"+one+":1")
+			time.Sleep(7 * time.Second) // the kubelet lists images every five seconds or so
+		}
+		free := freeMiB()
+		node.run("signal", "kubelet", "TERM")
+		time.Sleep(2 * time.Second)
+		// What the steady pod takes is 100 MiB; the threshold is met then, and one
+		// image of 80 MiB is enough.
+		node.configure(fmt.Sprintf("evictionHard: {nodefs.available: %dMi}\nimageMinimumGCAge: 1s\nvolumeStatsAggPeriod: 5s\n", free-60))
+		node.run("start", "kubelet")
+		time.Sleep(15 * time.Second)
+		node.create(hog("steady", "disk", "-path", "/data", "-rate", "50", "-limit", "100"))
+		Eventually(func() int { return len(ballast()) }).WithTimeout(time.Minute).WithPolling(time.Second).Should(BeNumerically("<", 3))
+		Consistently(func() int { return len(ballast()) }).WithTimeout(15 * time.Second).WithPolling(time.Second).Should(Equal(2))
+		node.running("steady")
+		Expect(node.evictedPods()).To(BeEmpty())
+	})
+
+	It("deletes the layer of a container that has ended before anything else", func() {
+		node.up("evictionHard: {nodefs.available: 60%}\nvolumeStatsAggPeriod: 5s\n", "--disk-size", fmt.Sprint(disk, "M"))
+		node.run("crictl", "pull", "registry.k8s.io/local/ballast-1:1")
+		node.create(hog("steady", "disk", "-path", "/data", "-limit", "50"))
+		ended := hog("ended", "disk", "-rate", "300", "-limit", "1500", "-path", "/tmp")
+		ended.Spec.Containers[0].Command = []string{"sh", "-c", "dd if=/dev/zero of=/tmp/file bs=1M count=1500"}
+		ended.Spec.Containers[0].Args = nil
+		node.create(ended)
+		Eventually(freeMiB).WithTimeout(time.Minute).WithPolling(time.Second).Should(BeNumerically(">", disk*60/100))
+		node.running("steady")
+		Expect(node.pod("ended").Status.Phase).To(Or(Equal(v1.PodSucceeded), Equal(v1.PodFailed)))
+		Expect(ballast()).To(Equal([]string{"1"}))
+	})
+})
