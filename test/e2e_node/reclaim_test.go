@@ -70,16 +70,20 @@ var _ = Describe("reclaim", func() {
 	})
 
 	It("deletes the layer of a container that has ended before anything else", func() {
-		node.up("evictionHard: {nodefs.available: 60%}\nvolumeStatsAggPeriod: 5s\n", "--disk-size", fmt.Sprint(disk, "M"))
+		node.up("evictionHard: {nodefs.available: 50%}\nvolumeStatsAggPeriod: 5s\n", "--disk-size", fmt.Sprint(disk, "M"))
 		node.run("crictl", "pull", "registry.k8s.io/local/ballast-1:1")
-		node.create(hog("steady", "disk", "-path", "/data", "-limit", "50"))
-		ended := hog("ended", "disk", "-rate", "300", "-limit", "1500", "-path", "/tmp")
-		ended.Spec.Containers[0].Command = []string{"sh", "-c", "dd if=/dev/zero of=/tmp/file bs=1M count=1500"}
+		ended := hog("ended", "disk")
+		ended.Spec.Containers[0].Command = []string{"sh", "-c", "dd if=/dev/zero of=/tmp/file bs=1M count=700"}
 		ended.Spec.Containers[0].Args = nil
 		node.create(ended)
-		Eventually(freeMiB).WithTimeout(time.Minute).WithPolling(time.Second).Should(BeNumerically(">", disk*60/100))
+		Eventually(func() v1.PodPhase { return node.pod("ended").Status.Phase }).WithTimeout(time.Minute).Should(Equal(v1.PodSucceeded))
+		before := freeMiB()
+		// Over the threshold by a little, which the dead container's layer makes up for.
+		node.create(hog("steady", "disk", "-path", "/data", "-rate", "100", "-limit", fmt.Sprint(before-disk/2+250)))
+		Eventually(freeMiB).WithTimeout(time.Minute).WithPolling(time.Second).Should(BeNumerically("<", disk/2+400))
+		Eventually(func() string { return node.run("crictl", "ps", "--all") }).WithTimeout(time.Minute).WithPolling(time.Second).ShouldNot(ContainSubstring("Exited"))
+		time.Sleep(5 * time.Second)
 		node.running("steady")
-		Expect(node.pod("ended").Status.Phase).To(Or(Equal(v1.PodSucceeded), Equal(v1.PodFailed)))
 		Expect(ballast()).To(Equal([]string{"1"}))
 	})
 })

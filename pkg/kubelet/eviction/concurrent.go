@@ -46,7 +46,7 @@ func (m *manager) carryOut(ctx context.Context, decision decide.Decision, seen o
 		kills.Start(ctx, kill, m.cleanedUp)
 	}
 	for _, order := range decision.Reclaims {
-		logger.Info("Reclaiming", "steps", order.Steps, "signal", order.Signal, "wanted", observe.Quantity(order.Signal, order.Wanted))
+		logger.Info("Reclaiming", "steps", stepNames(order.Steps), "signal", order.Signal, "wanted", observe.Quantity(order.Signal, order.Wanted))
 		go m.reclaim(ctx, order)
 	}
 	m.mu.RLock()
@@ -90,7 +90,7 @@ func (m *manager) tellReclaimed(ctx context.Context, order decide.ReclaimOrder, 
 	}
 	traits, _ := observe.TraitsOf(order.Signal)
 	wanted := observe.Quantity(order.Signal, order.Wanted)
-	klog.FromContext(ctx).Info("Reclaimed", "steps", order.Steps, "signal", order.Signal, "wanted", wanted, "freed", freed, "claimedBytes", claimed)
+	klog.FromContext(ctx).Info("Reclaimed", "steps", stepNames(order.Steps), "signal", order.Signal, "wanted", wanted, "freed", freed, "claimedBytes", claimed)
 	m.recorder.Eventf(m.nodeRef, v1.EventTypeNormal, "EvictionReclaimed", "Deleted what is not used (%s) to reclaim %s: %s wanted, %s freed so far", stepNames(order.Steps), traits.Resource, wanted, freed)
 }
 

@@ -381,8 +381,8 @@ func logDecision(logger klog.Logger, policy decide.Policy, seen observe.Snapshot
 			logger.Info("Threshold met", "signal", t.Signal, "quantity", threshold.Quantity(t, o.Capacity), "gracePeriod", t.GracePeriod)
 		}
 	}
-	if decision.Shortage == nil {
-		logger.Info("No resource is starved")
+	if decision.Shortage == nil && len(decision.Shortages) == 0 {
+		logger.Info("Nothing is to be done about any resource")
 	}
 }
 
