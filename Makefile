@@ -48,7 +48,7 @@ test-long: ## The same with ten times as many random nodes.
 	@$(MAKE) --no-print-directory test NODES=20000
 
 .PHONY: soak
-soak: ## Let nodes live 10,000 simulated hours under random load (an hour).
+soak: ## Let nodes live 10,000 simulated hours under random load (minutes).
 	@go test ./test/soak -count=1 -timeout 180m -v -run TestRandomLoad -hours 10000 | grep -E '^(---|ok|FAIL|panic)|_test.go'
 
 .PHONY: test-patches

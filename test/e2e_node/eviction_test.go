@@ -102,7 +102,7 @@ var _ = Describe("memory", func() {
 		// One pod lifts the threshold, and its 260 MiB are less than is asked for.
 		Eventually(node.evictedPods).WithTimeout(2 * time.Minute).Should(HaveLen(2))
 		Eventually(node.memoryInUse).WithTimeout(20 * time.Second).Should(BeNumerically("<", 1500-400))
-		Consistently(node.evictedPods).WithTimeout(15*time.Second).WithPolling(time.Second).Should(HaveLen(2))
+		Consistently(node.evictedPods).WithTimeout(15 * time.Second).WithPolling(time.Second).Should(HaveLen(2))
 	})
 
 	It("guards what pods may have by allocatableMemory.available", func() {

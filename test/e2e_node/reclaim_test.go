@@ -49,7 +49,7 @@ var _ = Describe("reclaim", func() {
 
 	It("deletes the image that was unused for longest, and no pod goes", func() {
 		// Measured once, so that the threshold can be set between two images.
-		node.up("", "--disk-size", fmt.Sprint(disk, "M"))
+		node.up("", "--ballast", "--disk-size", fmt.Sprint(disk, "M"))
 		for _, one := range []string{"2", "3", "1"} {
 			node.run("crictl", "pull", "registry.k8s.io/local/ballast-"+one+":1")
 			time.Sleep(7 * time.Second) // the kubelet lists images every five seconds or so
@@ -70,7 +70,7 @@ var _ = Describe("reclaim", func() {
 	})
 
 	It("deletes the layer of a container that has ended before anything else", func() {
-		node.up("evictionHard: {nodefs.available: 50%}\nvolumeStatsAggPeriod: 5s\n", "--disk-size", fmt.Sprint(disk, "M"))
+		node.up("evictionHard: {nodefs.available: 50%}\nvolumeStatsAggPeriod: 5s\n", "--ballast", "--disk-size", fmt.Sprint(disk, "M"))
 		node.run("crictl", "pull", "registry.k8s.io/local/ballast-1:1")
 		ended := hog("ended", "disk")
 		ended.Spec.Containers[0].Command = []string{"sh", "-c", "dd if=/dev/zero of=/tmp/file bs=1M count=700"}
@@ -85,5 +85,16 @@ var _ = Describe("reclaim", func() {
 		time.Sleep(5 * time.Second)
 		node.running("steady")
 		Expect(ballast()).To(Equal([]string{"1"}))
+	})
+
+	It("deletes an image of many files when inodes run short", func() {
+		// The node's disk has 1.5 million inodes, the image 100 thousand of them.
+		node.up("evictionHard: {nodefs.inodesFree: \"1450000\"}\nimageMinimumGCAge: 1s\n", "--ballast")
+		node.create(hog("steady", "inodes", "-path", "/data", "-limit", "1000", "-rate", "1000"))
+		node.run("crictl", "pull", "registry.k8s.io/local/files:1")
+		Eventually(func() string { return node.run("crictl", "images") }).WithTimeout(2 * time.Minute).WithPolling(time.Second).ShouldNot(ContainSubstring("local/files"))
+		time.Sleep(5 * time.Second)
+		node.running("steady")
+		Expect(node.evictedPods()).To(BeEmpty())
 	})
 })

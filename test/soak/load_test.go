@@ -28,7 +28,7 @@ import (
 )
 
 // hours of simulated node time; make soak asks for 10,000.
-var hours = flag.Int("hours", 20, "simulated hours of nodes under random load")
+var hours = flag.Int("hours", 50, "simulated hours of nodes under random load")
 
 var killed = regexp.MustCompile(`  kill (\S+) `)
 
@@ -72,7 +72,7 @@ func TestRandomLoad(t *testing.T) {
 // more than one kill.
 func load(random *rand.Rand, hours int) string {
 	var story strings.Builder
-	fmt.Fprintf(&story, "node\nnode for=%dh stats-every=10s unused-images=%dGi dead-containers=%dGi gc=%ds\n", hours, random.IntN(20), random.IntN(5), random.IntN(20))
+	fmt.Fprintf(&story, "node\nnode for=%dh interval=1m stats-every=10s unused-images=%dGi dead-containers=%dGi gc=%ds\n", hours, random.IntN(20), random.IntN(5), random.IntN(20))
 	story.WriteString("hard memory.available<1Gi\nhard nodefs.available<10%\nhard pid.available<1000\nsoft memory.available<2Gi for 1m\nsoft nodefs.available<15% for 2m\n")
 	for i := range 40 {
 		kind := []string{"pod", "pod", "pod", "critical", "bad"}[random.IntN(5)]

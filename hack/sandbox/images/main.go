@@ -18,7 +18,7 @@ limitations under the License.
 // this machine, and serves them as a registry on a loopback address, since the
 // node reaches no other:
 //
-//	images -bin FOLDER -listen 127.0.0.1:5000
+//	images -bin FOLDER -listen 127.0.0.1:5000 [-ballast]
 //
 // It prints "serving" when all of them can be pulled, and runs until it is
 // killed. Names and tags are those of upstream's test images, so that its node
@@ -62,8 +62,9 @@ type image struct {
 	entrypoint []string
 	cmd        []string
 	user       string
-	// ballast adds that many MiB which do not compress.
-	ballast int
+	// ballast adds that many MiB which do not compress, and files that many empty
+	// ones; an image that has either is made only when it is asked for.
+	ballast, files int
 }
 
 var images = []image{
@@ -73,18 +74,20 @@ var images = []image{
 	{name: "local/hog:1", program: "hog", path: "hog", shell: true, entrypoint: []string{"/hog"}},
 	// For the reclaim of images.
 	{name: "local/ballast-1:1", ballast: 80}, {name: "local/ballast-2:1", ballast: 80}, {name: "local/ballast-3:1", ballast: 80},
+	{name: "local/files:1", files: 100_000},
 }
 
 func main() {
 	bin := flag.String("bin", "", "folder with the programs that go into the images")
 	listen := flag.String("listen", "127.0.0.1:5000", "address of the registry")
+	ballast := flag.Bool("ballast", false, "make the images that are there to be large, which takes seconds")
 	flag.Parse()
-	if err := run(*bin, *listen); err != nil {
+	if err := run(*bin, *listen, *ballast); err != nil {
 		log.Fatal("images: ", err)
 	}
 }
 
-func run(bin, listen string) error {
+func run(bin, listen string, ballast bool) error {
 	listener, err := net.Listen("tcp", listen)
 	if err != nil {
 		return err
@@ -94,6 +97,9 @@ func run(bin, listen string) error {
 		failed <- http.Serve(listener, registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	}()
 	for _, image := range images {
+		if image.ballast+image.files > 0 && !ballast {
+			continue
+		}
 		built, err := image.build(bin)
 		if errors.Is(err, fs.ErrNotExist) {
 			// Not every node needs every image; what is missing cannot be pulled.
@@ -130,6 +136,11 @@ func (i image) build(bin string) (v1.Image, error) {
 	}
 	if i.ballast > 0 {
 		if err := addBallast(files, i.name, i.ballast); err != nil {
+			return nil, err
+		}
+	}
+	for n := range i.files {
+		if err := files.WriteHeader(&tar.Header{Name: fmt.Sprintf("files/%d/%d", n/1000, n), Typeflag: tar.TypeReg, Mode: 0o644}); err != nil {
 			return nil, err
 		}
 	}
