@@ -246,7 +246,17 @@ func (m *manager) findDisks(ctx context.Context, diskInfo DiskInfoProvider) (*di
 	return found, err
 }
 
+// summaryTimeout bounds a summary with EvictionPromptWake: three intervals, and
+// more than a runtime that answers at all takes for a full node. Upstream waits
+// for ever.
+const summaryTimeout = 30 * time.Second
+
 func (m *manager) summary(ctx context.Context) (*statsapi.Summary, error) {
+	if m.prompt != nil {
+		bounded, cancel := context.WithTimeoutCause(ctx, summaryTimeout, fmt.Errorf("the summary took longer than %v", summaryTimeout))
+		defer cancel()
+		ctx = bounded
+	}
 	summary, err := m.summaries.Get(ctx, true)
 	if err == nil && summary == nil {
 		err = errors.New("the summary is empty")
