@@ -17,6 +17,7 @@ limitations under the License.
 package decide
 
 import (
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -147,8 +148,7 @@ func (l Ledger) CleanedUp(uid types.UID, at time.Time) Ledger {
 // sample was taken long enough after the clean-up, nor when the promise is too
 // old to be believed.
 func (e Entry) open(signal evictionapi.Signal, sample time.Time, now time.Time) bool {
-	grace := time.Duration(min(max(e.Eviction.GracePeriodSeconds, 0), math.MaxInt32)) * time.Second
-	if now.After(e.DecidedAt.Add(grace + window(signal, promiseMemory, promiseDisk))) {
+	if now.After(e.DecidedAt.Add(e.grace() + window(signal, promiseMemory, promiseDisk))) {
 		return false
 	}
 	return e.CleanedUpAt.IsZero() || sample.Before(e.CleanedUpAt.Add(window(signal, settleMemory, settleDisk)))
@@ -208,10 +208,31 @@ func (l Ledger) Pending(signal evictionapi.Signal, sample, now time.Time) int64 
 	return max(0, l.expected(signal, sample, now)-l.Risen[signal])
 }
 
-// With returns the ledger with a victim more, whose kill is asked for now.
-func (l Ledger) With(eviction Eviction, gains Gains, now time.Time) Ledger {
+// With returns the ledger with a victim more, whose kill is asked for now. What
+// was seen is where the return of its gains begins.
+func (l Ledger) With(eviction Eviction, gains Gains, seen observe.Observations, now time.Time) Ledger {
 	l.Entries = append(slices.Clone(l.Entries), Entry{Eviction: eviction, Gains: gains, DecidedAt: now, Attempts: 1, Running: 1})
+	lowest := maps.Clone(l.Lowest)
+	if lowest == nil {
+		lowest = map[evictionapi.Signal]int64{}
+	}
+	for signal := range gains {
+		if _, followed := lowest[signal]; !followed {
+			lowest[signal] = seen[signal].Available
+		}
+	}
+	l.Lowest = lowest
 	return l
+}
+
+// holdsSlot says whether a kill of the entry runs and counts for how many may: one
+// that hangs beyond its grace holds back nobody.
+func (e Entry) holdsSlot(now time.Time) bool {
+	return e.Running > 0 && !now.After(e.DecidedAt.Add(e.grace()+promiseMemory))
+}
+
+func (e Entry) grace() time.Duration {
+	return time.Duration(min(max(e.Eviction.GracePeriodSeconds, 0), math.MaxInt32)) * time.Second
 }
 
 // again returns the ledger with another kill of a pod asked for now, with a grace.

@@ -55,21 +55,29 @@ type relief struct {
 	now      time.Time
 }
 
-// free is how many more kills may be started.
-func (r *relief) free() int {
-	running := 0
+// free is how many more kills may be started. Those that give their pod time may
+// hold half of all places, so that an hour of grace keeps nobody from going at once.
+func (r *relief) free(atOnce bool) int {
+	running, patient := 0, 0
 	for _, entry := range r.state.Ledger.Entries {
-		if entry.Running > 0 {
+		if entry.holdsSlot(r.now) {
 			running++
+			if entry.Eviction.GracePeriodSeconds > immediateGracePeriodSeconds {
+				patient++
+			}
 		}
 	}
-	return max(0, MaxKills-running)
+	free := MaxKills - running
+	if !atOnce {
+		free = min(free, MaxKills/2-patient)
+	}
+	return max(0, free)
 }
 
 // retry kills again what should have gone and has not.
 func (r *relief) retry() {
 	for _, uid := range r.state.Ledger.due(r.pods, r.now) {
-		if r.free() == 0 {
+		if r.free(true) == 0 {
 			return
 		}
 		entry, _ := r.state.Ledger.Of(uid)
@@ -92,7 +100,7 @@ func (r *relief) limits() {
 		if _, inFlight := r.state.Ledger.Of(eviction.Pod.UID); inFlight || r.policy.Evidence && finished(eviction.Pod) {
 			continue
 		}
-		if r.free() == 0 {
+		if r.free(true) == 0 {
 			return
 		}
 		r.decision.OverLimit = append(r.decision.OverLimit, eviction)
@@ -101,7 +109,7 @@ func (r *relief) limits() {
 }
 
 func (r *relief) start(eviction Eviction, gains Gains) {
-	r.state.Ledger = r.state.Ledger.With(eviction, gains, r.now)
+	r.state.Ledger = r.state.Ledger.With(eviction, gains, r.seen.Observations, r.now)
 	r.decision.Kills = append(r.decision.Kills, Kill{Eviction: eviction})
 }
 
@@ -190,8 +198,9 @@ func (r *relief) choose(shortage *Shortage, traits observe.Traits, observation o
 	for _, candidate := range candidates {
 		shortage.Candidates = append(shortage.Candidates, candidate.Candidate)
 	}
-	victims := c.pick(r.policy, observation, r.free(), shortage.Pending)
-	if len(victims) == 0 && r.free() > 0 && shortage.Pending == 0 {
+	free := r.free(threshold.Hard(shortage.Threshold) || r.policy.MaxPodGracePeriodSeconds == 0)
+	victims := c.pick(r.policy, observation, free, shortage.Pending)
+	if len(victims) == 0 && free > 0 && shortage.Pending == 0 {
 		shortage.noteOutside(c, observation)
 	}
 	for _, victim := range victims {
