@@ -28,7 +28,7 @@ import (
 )
 
 // hours of simulated node time; make soak asks for 10,000.
-var hours = flag.Int("hours", 50, "simulated hours of nodes under random load")
+var hours = flag.Int("hours", 20, "simulated hours of nodes under random load")
 
 var killed = regexp.MustCompile(`  kill (\S+) `)
 
