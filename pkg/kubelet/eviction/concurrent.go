@@ -38,6 +38,9 @@ import (
 // carryOut starts what EvictionConcurrentKills decided, and waits for none of it.
 func (m *manager) carryOut(ctx context.Context, decision decide.Decision, seen observe.Snapshot) {
 	logger := klog.FromContext(ctx)
+	for _, eviction := range decision.Uncounted {
+		metrics.Evictions.WithLabelValues(eviction.Cause).Inc()
+	}
 	for i := range decision.Shortages {
 		m.announce(ctx, &decision.Shortages[i], seen)
 	}
@@ -162,9 +165,11 @@ func (m *manager) announce(ctx context.Context, shortage *decide.Shortage, seen 
 	}
 }
 
-// mayAnnounce says whether the last time is long enough ago. It is for the loop.
+// mayAnnounce says whether the last time is long enough ago.
 func (m *manager) mayAnnounce(signal evictionapi.Signal) bool {
 	now := m.clock.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if last, found := m.announced[signal]; found && now.Sub(last) < announceEvery {
 		return false
 	}
@@ -198,7 +203,7 @@ func (r *reports) Killed(eviction decide.Eviction, err error) {
 		m.state.Ledger = m.state.Ledger.Failed(uid, m.clock.Now())
 	}
 	m.mu.Unlock()
-	if err == nil && !(known && entry.Counted) {
+	if err == nil && known && !entry.Counted {
 		metrics.Evictions.WithLabelValues(eviction.Cause).Inc()
 	}
 	m.wakeForOutcome()

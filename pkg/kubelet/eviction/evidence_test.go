@@ -18,14 +18,20 @@ package eviction_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/tools/record"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
+	"k8s.io/utils/clock"
 
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction"
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/observe"
 	"github.com/kubelet-eviction/kubelet-eviction/test/simnode"
 )
 
@@ -98,4 +104,56 @@ func TestHungKillHoldsUpNobody(t *testing.T) {
 			t.Errorf("killed %v, want the second too", got)
 		}
 	})
+}
+
+// A loop that can do nothing does not spin: without thresholds, while the layout
+// of the disks is not known, and while a summary fails as a grace period ends.
+func TestLoopDoesNotSpin(t *testing.T) {
+	withGates(t)
+	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{"EvictionPromptWake": true}); err != nil {
+		t.Fatal(err)
+	}
+	inBubble(t, func(ctx context.Context, t *testing.T) {
+		asked, begin := 0, time.Now()
+		k := &kubelet{pods: []*v1.Pod{}}
+		k.summary = func(context.Context) (*statsapi.Summary, error) {
+			asked++
+			if time.Since(begin) > 5*time.Second {
+				return nil, errors.New("the runtime is away")
+			}
+			return short(), nil
+		}
+		thresholds, err := eviction.ParseThresholdConfig(nil, nil, map[string]string{"memory.available": "50%"}, map[string]string{"memory.available": "10s"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		manager, _ := eviction.NewManager(k, eviction.Config{Thresholds: thresholds, Probe: nothing{}}, k.killPod, k, k, &record.FakeRecorder{}, &v1.ObjectReference{}, clock.RealClock{}, true)
+		manager.Start(ctx, k, func() []*v1.Pod { return nil }, func(*v1.Pod) bool { return true }, 10*time.Second)
+		let(time.Minute)
+		if asked > 80 {
+			t.Errorf("the summary was asked for %d times in a minute", asked)
+		}
+	})
+	inBubble(t, func(ctx context.Context, t *testing.T) {
+		passes := 0
+		k := &kubelet{pods: []*v1.Pod{}}
+		manager, _ := eviction.NewManager(k, eviction.Config{Probe: nothing{}}, k.killPod, k, k, &record.FakeRecorder{}, &v1.ObjectReference{}, clock.RealClock{}, true)
+		k.summary = func(context.Context) (*statsapi.Summary, error) {
+			passes++
+			return nil, errors.New("not ready")
+		}
+		manager.Start(ctx, k, func() []*v1.Pod { return nil }, func(*v1.Pod) bool { return true }, 10*time.Second)
+		let(time.Minute)
+		if passes > 10 {
+			t.Errorf("%d passes in a minute", passes)
+		}
+	})
+}
+
+// nothing is a probe that reads nothing.
+type nothing struct{}
+
+func (nothing) Signals() []evictionapi.Signal { return nil }
+func (nothing) Read(evictionapi.Signal) (observe.Observation, error) {
+	return observe.Observation{}, errors.New("nothing")
 }

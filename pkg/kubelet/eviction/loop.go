@@ -94,6 +94,9 @@ func (m *manager) loop(ctx context.Context, diskInfo DiskInfoProvider, pods Acti
 	logger.Info("The eviction manager has stopped", "err", ctx.Err())
 }
 
+// overdue is the pause before a grace period that is over is looked at again.
+const overdue = time.Second
+
 // nextPass returns when the next pass is due unless something wakes the loop, and why.
 func (m *manager) nextPass(interval time.Duration) (time.Duration, wake.Reason) {
 	after, due := interval, wake.Interval
@@ -106,7 +109,11 @@ func (m *manager) nextPass(interval time.Duration) (time.Duration, wake.Reason) 
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	if grace, running := m.state.Standings.NextGrace(m.clock.Now()); running && grace < after {
-		after, due = max(grace, 0), wake.Grace
+		if grace <= 0 {
+			// The pass that should have ended it could not read the node's stats.
+			grace = overdue
+		}
+		after, due = min(after, grace), wake.Grace
 	}
 	return after, due
 }

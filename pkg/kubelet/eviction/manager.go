@@ -62,9 +62,6 @@ type manager struct {
 	prompt *prompt
 	// cleanedUp says whether a pod has given everything back; Start sets it.
 	cleanedUp PodCleanedUpFunc
-	// announced is when an event last said of a signal that pods are no remedy.
-	// It belongs to the loop.
-	announced map[evictionapi.Signal]time.Time
 
 	// mu guards what follows. It is held for the length of a step at most,
 	// never during a call that leaves the package, so that admission and node
@@ -73,6 +70,8 @@ type manager struct {
 	state       decide.State
 	notifiers   []ThresholdNotifier
 	refreshedAt time.Time
+	// announced is when an event last said of a signal that pods are no remedy.
+	announced map[evictionapi.Signal]time.Time
 
 	// disksMu guards disks, which is nil until the layout of the filesystems is
 	// known, and is held while the kubelet is asked for it.

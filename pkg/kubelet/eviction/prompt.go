@@ -18,6 +18,7 @@ package eviction
 
 import (
 	"context"
+	"math"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -40,6 +41,11 @@ type prompt struct {
 	trend time.Duration
 }
 
+func newPrompt(probe observe.Probe, m *manager) *prompt {
+	// Before anything was seen there is no trend.
+	return &prompt{prober: wake.NewProber(probe, m.config.Thresholds, m.waker), trend: math.MaxInt64}
+}
+
 // follow takes what a pass saw.
 func (p *prompt) follow(thresholds []evictionapi.Threshold, seen observe.Observations) {
 	p.trend = p.trends.Next(thresholds, seen, p.prober.Reads)
@@ -51,13 +57,13 @@ func (m *manager) startProbes(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	probe := m.config.Probe
 	if probe != nil {
-		m.prompt = &prompt{prober: wake.NewProber(probe, m.config.Thresholds, m.waker)}
+		m.prompt = newPrompt(probe, m)
 		go m.prompt.prober.Run(ctx)
 		logger.Info("Watching for crossed thresholds", "probes", probe.Signals())
 		return
 	}
 	own, missing := machine.Linux.NewProbe(m.config.PodCgroupRoot, hugePagesCount())
-	m.prompt = &prompt{prober: wake.NewProber(own, m.config.Thresholds, m.waker)}
+	m.prompt = newPrompt(own, m)
 	stalls, stallsMissing := wake.Stalls(ctx, machine.Linux.Proc, machine.Linux.Cgroup, m.config.PodCgroupRoot, func(source string) {
 		logger.V(4).Info("The kernel reports a lack of memory", "source", source)
 		m.prompt.prober.Hurry()

@@ -43,6 +43,9 @@ type Decision struct {
 	// Kills are to be started beside the loop: of the new victims, and again of
 	// old ones whose grace is cut or whose kill failed (ConcurrentKills).
 	Kills []Kill
+	// Uncounted are evictions whose kill never reported success and whose pods are
+	// gone all the same (ConcurrentKills).
+	Uncounted []Eviction
 	// Reclaims are to be started beside the loop (ConcurrentKills).
 	Reclaims []ReclaimOrder
 }

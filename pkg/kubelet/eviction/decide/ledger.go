@@ -37,8 +37,9 @@ type Gains map[evictionapi.Signal]int64
 type Entry struct {
 	Eviction Eviction
 	Gains    Gains
-	// DecidedAt is when the kill was last asked for; the grace runs from there.
-	DecidedAt time.Time
+	// DecidedAt is when the kill was last asked for, and PromisedAt when the gains
+	// were counted on: a kill that is tried again renews no promise.
+	DecidedAt, PromisedAt time.Time
 	// KilledAt is when a kill succeeded, and CleanedUpAt when everything that the
 	// pod held was reported to be given back.
 	KilledAt, CleanedUpAt time.Time
@@ -80,10 +81,10 @@ func window(signal evictionapi.Signal, memory, disk time.Duration) time.Duration
 // and leave it as it was.
 type Ledger struct {
 	Entries []Entry
-	// Lowest is the least that was available of each signal since something of it
-	// was last pending for the first time, and Risen by how much it has risen
-	// above that: what has come back so far.
-	Lowest, Risen map[evictionapi.Signal]int64
+	// Expected is what was expected of each signal after the last pass; Lowest the
+	// least that was available of it since something was expected; and Risen by
+	// how much it has risen above that: what has come back so far.
+	Expected, Lowest, Risen map[evictionapi.Signal]int64
 }
 
 // Of returns the entry of a pod.
@@ -124,7 +125,7 @@ func (l Ledger) Killed(uid types.UID, at time.Time) Ledger {
 func (l Ledger) Failed(uid types.UID, at time.Time) Ledger {
 	return l.change(uid, func(e *Entry) {
 		e.Running--
-		if e.KilledAt.IsZero() {
+		if e.RetryAt.IsZero() {
 			e.RetryAt = at.Add(pause(e.Attempts))
 		}
 	})
@@ -148,7 +149,7 @@ func (l Ledger) CleanedUp(uid types.UID, at time.Time) Ledger {
 // sample was taken long enough after the clean-up, nor when the promise is too
 // old to be believed.
 func (e Entry) open(signal evictionapi.Signal, sample time.Time, now time.Time) bool {
-	if now.After(e.DecidedAt.Add(e.grace() + window(signal, promiseMemory, promiseDisk))) {
+	if now.After(e.PromisedAt.Add(e.grace() + window(signal, promiseMemory, promiseDisk))) {
 		return false
 	}
 	return e.CleanedUpAt.IsZero() || sample.Before(e.CleanedUpAt.Add(window(signal, settleMemory, settleDisk)))
@@ -158,26 +159,28 @@ func (e Entry) open(signal evictionapi.Signal, sample time.Time, now time.Time) 
 // all of their gains have been seen or are not expected any more, and the pod is
 // cleaned up.
 func (l Ledger) Observe(seen observe.Observations, now time.Time) Ledger {
-	after := Ledger{Lowest: map[evictionapi.Signal]int64{}, Risen: map[evictionapi.Signal]int64{}}
+	after := Ledger{Expected: map[evictionapi.Signal]int64{}, Lowest: map[evictionapi.Signal]int64{}, Risen: map[evictionapi.Signal]int64{}}
 	for _, entry := range l.Entries {
 		if entry.CleanedUpAt.IsZero() || entry.anyOpen(seen, now) {
 			after.Entries = append(after.Entries, entry)
 		}
 	}
-	for signal, observation := range seen {
+	for signal, before := range l.Expected {
+		observation, found := seen[signal]
+		if !found {
+			// Nothing is known of it in this pass, and nothing changes.
+			after.Expected[signal], after.Lowest[signal], after.Risen[signal] = before, l.Lowest[signal], l.Risen[signal]
+			continue
+		}
 		expected := after.expected(signal, observation.Time, now)
 		if expected == 0 {
 			continue
 		}
-		lowest, followed := l.Lowest[signal]
-		if !followed {
-			after.Lowest[signal] = observation.Available
-			continue
-		}
-		// What an entry that has ended brought is no part of what the others will.
-		gone := max(0, l.expected(signal, time.Time{}, now)-expected)
-		lowest = min(lowest+min(gone, math.MaxInt64-max(lowest, 0)), observation.Available)
-		after.Lowest[signal] = lowest
+		// What an entry brought that has ended, or is believed no more, is no part of
+		// what the others will.
+		gone := max(0, before-expected)
+		lowest := min(l.Lowest[signal]+min(gone, math.MaxInt64-max(l.Lowest[signal], 0)), observation.Available)
+		after.Expected[signal], after.Lowest[signal] = expected, lowest
 		after.Risen[signal] = max(l.Risen[signal]-gone, observation.Available-lowest, 0)
 	}
 	return after
@@ -211,18 +214,31 @@ func (l Ledger) Pending(signal evictionapi.Signal, sample, now time.Time) int64 
 // With returns the ledger with a victim more, whose kill is asked for now. What
 // was seen is where the return of its gains begins.
 func (l Ledger) With(eviction Eviction, gains Gains, seen observe.Observations, now time.Time) Ledger {
-	l.Entries = append(slices.Clone(l.Entries), Entry{Eviction: eviction, Gains: gains, DecidedAt: now, Attempts: 1, Running: 1})
-	lowest := maps.Clone(l.Lowest)
+	l.Entries = append(slices.Clone(l.Entries), Entry{Eviction: eviction, Gains: gains, DecidedAt: now, PromisedAt: now, Attempts: 1, Running: 1})
+	expected, lowest := maps.Clone(l.Expected), maps.Clone(l.Lowest)
+	if expected == nil {
+		expected = map[evictionapi.Signal]int64{}
+	}
 	if lowest == nil {
 		lowest = map[evictionapi.Signal]int64{}
 	}
-	for signal := range gains {
-		if _, followed := lowest[signal]; !followed {
+	for signal, gain := range gains {
+		if _, followed := expected[signal]; !followed {
 			lowest[signal] = seen[signal].Available
 		}
+		expected[signal] += min(gain, math.MaxInt64-expected[signal])
 	}
-	l.Lowest = lowest
+	l.Expected, l.Lowest = expected, lowest
 	return l
+}
+
+// unknownOpen says whether a victim is in flight of which nobody knows what it
+// returns of a signal: until that is seen, another would be one too many.
+func (l Ledger) unknownOpen(signal evictionapi.Signal, least int64, sample, now time.Time) bool {
+	return slices.ContainsFunc(l.Entries, func(e Entry) bool {
+		gain, known := e.Gains[signal]
+		return (!known || gain < least) && e.open(signal, sample, now)
+	})
 }
 
 // holdsSlot says whether a kill of the entry runs and counts for how many may: one
@@ -236,8 +252,12 @@ func (e Entry) grace() time.Duration {
 }
 
 // again returns the ledger with another kill of a pod asked for now, with a grace.
+// A shorter grace brings the promise forward.
 func (l Ledger) again(uid types.UID, graceSeconds int64, now time.Time) Ledger {
 	return l.change(uid, func(e *Entry) {
+		if graceSeconds < e.Eviction.GracePeriodSeconds {
+			e.PromisedAt = now
+		}
 		e.Eviction.GracePeriodSeconds = graceSeconds
 		e.DecidedAt = now
 		e.RetryAt = time.Time{}
@@ -260,15 +280,23 @@ func (l Ledger) due(active []*v1.Pod, now time.Time) []types.UID {
 	return uids
 }
 
-// WithoutAbsent drops the entries of pods that are neither running nor have a
-// kill that runs: whoever deleted them has cleaned up.
-func (l Ledger) WithoutAbsent(active []*v1.Pod, now time.Time) Ledger {
+// WithoutAbsent ends the entries of pods that are no more among those that run,
+// and that nobody will report as cleaned up: their kill did not succeed, or it did
+// so long ago that the promise is worth nothing. It also returns those of them
+// that have not been counted as evictions: a kill that was given up as too slow
+// may have ended the pod all the same.
+func (l Ledger) WithoutAbsent(active []*v1.Pod, now time.Time) (after Ledger, uncounted []Eviction) {
 	for _, e := range l.Entries {
 		uid := e.Eviction.Pod.UID
 		absent := !slices.ContainsFunc(active, func(pod *v1.Pod) bool { return pod.UID == uid })
-		if absent && e.Running == 0 && e.CleanedUpAt.IsZero() {
-			l = l.CleanedUp(uid, now)
+		unreported := e.KilledAt.IsZero() || now.After(e.PromisedAt.Add(e.grace()+promiseDisk))
+		if !absent || e.Running > 0 || !e.CleanedUpAt.IsZero() || !unreported {
+			continue
 		}
+		if !e.Counted {
+			uncounted = append(uncounted, e.Eviction)
+		}
+		l = l.change(uid, func(e *Entry) { e.CleanedUpAt, e.Counted = now, true })
 	}
-	return l
+	return l, uncounted
 }

@@ -36,7 +36,8 @@ const MaxKills = 10
 // count for all of them.
 func relieve(policy Policy, after *State, decision *Decision, starved []evictionapi.Threshold, pods []*v1.Pod, seen observe.Snapshot, now time.Time) {
 	r := relief{policy: policy, state: after, decision: decision, pods: pods, seen: seen, now: now}
-	after.Ledger = after.Ledger.WithoutAbsent(pods, now).Observe(seen.Observations, now)
+	after.Ledger, decision.Uncounted = after.Ledger.WithoutAbsent(pods, now)
+	after.Ledger = after.Ledger.Observe(seen.Observations, now)
 	after.Reclaims = after.Reclaims.Advance(policy, seen.Observations, now)
 	r.retry()
 	r.limits()
@@ -156,8 +157,9 @@ func shortagesOf(layout observe.Layout, starved []evictionapi.Threshold) []Short
 func (r *relief) serve(shortage Shortage) {
 	signal := shortage.Threshold.Signal
 	observation := r.seen.Observations[signal]
-	if threshold.Hard(shortage.Threshold) {
-		r.hasten(signal)
+	traits, _ := observe.TraitsOf(signal)
+	if threshold.Hard(shortage.Threshold) && r.nothingToReclaim(traits) {
+		r.hasten(signal, traits)
 	}
 	shortage.Pending = r.state.Ledger.Pending(signal, observation.Time, r.now)
 	for _, t := range shortage.Starved {
@@ -168,7 +170,6 @@ func (r *relief) serve(shortage Shortage) {
 	if shortage.Wanted <= 0 {
 		return
 	}
-	traits, _ := observe.TraitsOf(signal)
 	switch {
 	case r.policy.Layout.Unsupported:
 	case r.reclaims(&shortage, traits, observation):
@@ -181,12 +182,21 @@ func (r *relief) serve(shortage Shortage) {
 
 // hasten cuts the grace of victims that are still using that of a soft threshold
 // and hold some of what is short now (#123872).
-func (r *relief) hasten(signal evictionapi.Signal) {
+func (r *relief) hasten(signal evictionapi.Signal, traits observe.Traits) {
 	for _, entry := range r.state.Ledger.Entries {
-		if entry.Running > 0 && entry.KilledAt.IsZero() && entry.Eviction.GracePeriodSeconds > immediateGracePeriodSeconds && entry.Gains[signal] > 0 {
+		gain, known := entry.Gains[signal]
+		holds := known && gain >= floors[traits.Resource] || !known && traits.Filesystem == observe.NoFilesystem
+		if entry.Running > 0 && entry.KilledAt.IsZero() && entry.Eviction.GracePeriodSeconds > immediateGracePeriodSeconds && holds {
 			r.again(entry, immediateGracePeriodSeconds, Hastened)
 		}
 	}
+}
+
+// nothingToReclaim says whether all steps that could free a filesystem have been
+// taken, so that it is on the pods.
+func (r *relief) nothingToReclaim(traits observe.Traits) bool {
+	one := r.state.Reclaims[the(r.policy.Layout, traits.Filesystem)]
+	return !one.Running && one.Next >= len(remedies[r.policy.Layout][traits.Filesystem].reclaim)
 }
 
 // choose finds the victims of a shortage.
@@ -199,7 +209,8 @@ func (r *relief) choose(shortage *Shortage, traits observe.Traits, observation o
 		shortage.Candidates = append(shortage.Candidates, candidate.Candidate)
 	}
 	free := r.free(threshold.Hard(shortage.Threshold) || r.policy.MaxPodGracePeriodSeconds == 0)
-	victims := c.pick(r.policy, observation, free, shortage.Pending)
+	unknown := r.state.Ledger.unknownOpen(signal, floors[traits.Resource], observation.Time, r.now)
+	victims := c.pick(r.policy, observation, free, shortage.Pending > 0 || unknown)
 	if len(victims) == 0 && free > 0 && shortage.Pending == 0 {
 		shortage.noteOutside(c, observation)
 	}
@@ -212,8 +223,9 @@ func (r *relief) choose(shortage *Shortage, traits observe.Traits, observation o
 }
 
 // pick returns the victims, at most some. Without evidence the first of the order
-// goes, as upstream has it, even if nobody knows what for.
-func (c choice) pick(policy Policy, observation observe.Observation, most int, pending int64) []candidate {
+// goes, as upstream has it, even if nobody knows what for. Of pods of which nothing
+// is known none goes while something is awaited.
+func (c choice) pick(policy Policy, observation observe.Observation, most int, awaited bool) []candidate {
 	if most == 0 {
 		return nil
 	}
@@ -223,9 +235,10 @@ func (c choice) pick(policy Policy, observation observe.Observation, most int, p
 	victims := c.victims(most)
 	switch {
 	case len(victims) > 0:
-	case !policy.Evidence && len(c.candidates) > 0 && pending == 0:
+	case awaited:
+	case !policy.Evidence && len(c.candidates) > 0:
 		victims = c.candidates[:1]
-	case pending == 0:
+	default:
 		victims = c.lastResort()
 	}
 	return victims
@@ -251,7 +264,7 @@ func chooseByEvidence(policy Policy, shortage *Shortage, traits observe.Traits, 
 			c.need = max(c.need, threshold.Goal(t, observation.Capacity).Value()-observation.Available)
 		}
 	}
-	victims := c.pick(policy, observation, 1, 0)
+	victims := c.pick(policy, observation, 1, false)
 	if len(victims) == 0 {
 		shortage.noteOutside(c, observation)
 		return

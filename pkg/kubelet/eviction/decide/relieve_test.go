@@ -245,6 +245,74 @@ func TestPromiseNeverKept(t *testing.T) {
 	t.Error("a promise that is never kept has held up the eviction for a minute")
 }
 
+// TestRetryAfterSuccess: a kill that took, of a pod that runs on, is tried until
+// it does, though a later try fails (#81383).
+func TestRetryAfterSuccess(t *testing.T) {
+	policy := ours(decide.Policy{Thresholds: []evictionapi.Threshold{hardMemory}})
+	n := &node{available: 5}
+	n.pod("lost", 20)
+	start := time.Unix(1_000_000, 0)
+	state, kills := decide.State{}, 0
+	for second := range 600 {
+		now := start.Add(time.Duration(second) * time.Second)
+		var decision decide.Decision
+		state, decision = decide.Step(policy, state, n.pods, n.seen(now), now)
+		for range decision.Kills {
+			if kills++; kills == 1 {
+				state.Ledger = state.Ledger.Killed("lost", now)
+			} else {
+				state.Ledger = state.Ledger.Failed("lost", now)
+			}
+		}
+	}
+	if kills < 5 || kills > 12 {
+		t.Errorf("killed %d times in ten minutes", kills)
+	}
+}
+
+// TestKillsGivenUpAreCounted: a kill that was given up as too slow may have ended
+// its pod all the same.
+func TestKillsGivenUpAreCounted(t *testing.T) {
+	policy := ours(decide.Policy{Thresholds: []evictionapi.Threshold{hardMemory}})
+	n := &node{available: 5}
+	n.pod("slow", 20)
+	now := time.Unix(1_000_000, 0)
+	state, _ := decide.Step(policy, decide.State{}, n.pods, n.seen(now), now)
+	state.Ledger = state.Ledger.Failed("slow", now.Add(10*time.Second))
+	n.pods, n.available = nil, 25
+	at := now.Add(12 * time.Second)
+	next, decision := decide.Step(policy, state, n.pods, n.seen(at), at)
+	if len(decision.Uncounted) != 1 {
+		t.Errorf("%d evictions to be counted, want 1", len(decision.Uncounted))
+	}
+	if _, again := decide.Step(policy, next, n.pods, n.seen(at), at.Add(time.Second)); len(again.Uncounted) != 0 {
+		t.Error("counted twice")
+	}
+}
+
+// TestUnknownGoOneByOne: of pods of which nothing is known the next goes only when
+// the end of the one before has been seen, or is not believed in any more.
+func TestUnknownGoOneByOne(t *testing.T) {
+	policy := ours(decide.Policy{Thresholds: []evictionapi.Threshold{hardMemory}})
+	n := &node{available: 5}
+	for _, name := range []string{"a", "b", "c"} {
+		n.pod(name, 0) // nothing, for a pod that runs, is unknown
+	}
+	start := time.Unix(1_000_000, 0)
+	state, at := decide.State{}, []int{}
+	for second := range 70 {
+		now := start.Add(time.Duration(second) * time.Second)
+		var decision decide.Decision
+		state, decision = decide.Step(policy, state, n.pods, n.seen(now), now)
+		for range decision.Kills {
+			at = append(at, second)
+		}
+	}
+	if len(at) != 3 || at[0] != 0 || at[1] < 30 || at[2] < 60 {
+		t.Errorf("killed at %v", at)
+	}
+}
+
 // TestHungKillsHoldNoSlot: eleven pods have to go, and the kills of the first ten
 // hang for ever.
 func TestHungKillsHoldNoSlot(t *testing.T) {

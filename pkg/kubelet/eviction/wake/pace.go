@@ -33,6 +33,11 @@ const (
 // that would take it below its threshold.
 const burst = 8
 
+// hover is how far above its threshold a signal has to be, in parts of the capacity,
+// so that the next crossing is news at once: one that hovers around it does not
+// wake the loop twenty times a second.
+const hover = 100
+
 // stillBelow is how long after a wake-up the loop is woken again for a threshold
 // that stays crossed. The time doubles up to the longest: with nothing left to
 // do there is no use in haste.
@@ -55,6 +60,8 @@ type watch struct {
 	wokenAt  time.Time
 	wokenFor int64
 	pause    time.Duration
+	// soonAt is when the loop was last woken for what was about to happen.
+	soonAt time.Time
 }
 
 // see takes a reading: the headroom, which is what is available above the
@@ -69,14 +76,20 @@ func (w *watch) see(headroom, capacity int64, now time.Time) (next time.Duration
 	if headroom < 0 {
 		return w.crossed(capacity, now)
 	}
-	w.below, w.pause = false, 0
+	if headroom > capacity/hover || now.Sub(w.wokenAt) >= w.pause {
+		w.below, w.pause = false, 0
+	}
 	next = slowestPace
 	if w.loss > 0 {
 		// A third of the time left: looks get closer as the threshold does.
 		left := seconds(float64(headroom) / w.loss)
 		next = min(next, left/3)
 		if left < fastestPace {
-			return fastestPace, true
+			soon := now.Sub(w.soonAt) >= stillBelow
+			if soon {
+				w.soonAt = now
+			}
+			return fastestPace, soon
 		}
 	}
 	if capacity > 0 {

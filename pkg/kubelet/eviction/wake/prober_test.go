@@ -201,6 +201,28 @@ func TestCrossedAgain(t *testing.T) {
 	})
 }
 
+// TestHovering: a signal that goes up and down around its threshold wakes the loop
+// about once a second.
+func TestHovering(t *testing.T) {
+	probing(t, func(ctx context.Context, probe func(*curve, ...evictionapi.Threshold) *Waker) {
+		begin := time.Now()
+		waker := probe(memory(func(since time.Duration) (int64, error) {
+			if since/(100*time.Millisecond)%2 == 0 {
+				return gibi + mebi, nil
+			}
+			return gibi - mebi, nil
+		}), below(evictionapi.SignalMemoryAvailable, "1Gi"))
+		wakes := 0
+		for time.Since(begin) < 30*time.Second {
+			waker.Wait(ctx, time.Hour, Interval)
+			wakes++
+		}
+		if wakes > 70 {
+			t.Errorf("%d wake-ups in 30 s", wakes)
+		}
+	})
+}
+
 // TestFaultyProbe: a probe that cannot read wakes nobody, and is used again as
 // soon as it can.
 func TestFaultyProbe(t *testing.T) {
@@ -364,7 +386,7 @@ func TestPaceProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var w watch
 		now := time.Unix(1e9, 0)
-		before := int64(1)
+		calm := true // well above the threshold when last looked at
 		for range rapid.IntRange(1, 50).Draw(t, "looks") {
 			headroom := rapid.Int64().Draw(t, "headroom") / 2
 			capacity := rapid.Int64Range(0, math.MaxInt64).Draw(t, "capacity")
@@ -372,13 +394,13 @@ func TestPaceProperties(t *testing.T) {
 			if next < fastestPace || next > slowestPace {
 				t.Fatalf("the next look is in %v", next)
 			}
-			if before >= 0 && headroom < 0 && !woken {
+			if calm && headroom < 0 && !woken {
 				t.Fatal("a crossing woke nobody")
 			}
 			if headroom > 0 && woken && float64(headroom)/fastestPace.Seconds() > w.loss {
 				t.Fatalf("woken with %d left, at a loss of %g a second", headroom, w.loss)
 			}
-			before = headroom
+			calm = headroom > capacity/hover
 			now = now.Add(next)
 		}
 	})

@@ -102,7 +102,10 @@ func (w *Waker) Wait(ctx context.Context, after time.Duration, due Reason) Wake 
 		case <-ctx.Done():
 			return Wake{Reason: due, At: time.Now()}
 		case <-timer.C:
-			w.take() // whatever came at the same moment is served as well
+			if wake := w.take(); wake != nil {
+				w.keepGap(ctx)
+				return *wake // it came at the same moment, and knows more
+			}
 			return Wake{Reason: due, At: time.Now()}
 		case <-w.arrived:
 			if wake := w.take(); wake != nil {
