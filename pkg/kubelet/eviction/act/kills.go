@@ -21,6 +21,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
@@ -63,6 +64,11 @@ func (k Kills) Start(ctx context.Context, kill decide.Kill, cleanedUp func(*v1.P
 		k.Recorder.AnnotatedEventf(eviction.Pod, eviction.Annotations, v1.EventTypeWarning, Reason, "%s", eviction.Message)
 	}
 	logger.Info("Killing the pod", "podUID", eviction.Pod.UID, "gracePeriodSeconds", eviction.GracePeriodSeconds, "attempt", kill.Again, "message", eviction.Message)
+	if owner := metav1.GetControllerOf(eviction.Pod); owner != nil && owner.Kind == "DaemonSet" {
+		// The order is the same for it as for others (#65300); whoever wonders why
+		// the node is short again should know.
+		logger.Info("The pod's DaemonSet will put it back on this node at once", "daemonSet", klog.KRef(eviction.Pod.Namespace, owner.Name))
+	}
 	go func() {
 		grace := eviction.GracePeriodSeconds
 		slow := time.AfterFunc(time.Duration(max(grace, 0))*time.Second+slowAfter, func() {
