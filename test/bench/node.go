@@ -41,10 +41,13 @@ import (
 type load struct {
 	name                     string
 	freeMemory, freeDisk, of uint64
+	// on: with the gates that change what a pass decides.
+	on bool
 }
 
 var loads = []load{
 	{name: "idle", freeMemory: 50, freeDisk: 50, of: 100},
+	{name: "idle, on", freeMemory: 50, freeDisk: 50, of: 100, on: true},
 	{name: "memory", freeMemory: 1, freeDisk: 50, of: 100},
 	{name: "disk", freeMemory: 50, freeDisk: 1, of: 100},
 }
