@@ -19,6 +19,7 @@ package eviction
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,6 +62,11 @@ func (m *manager) carryOut(ctx context.Context, decision decide.Decision, seen o
 // hundreds of images takes minutes.
 const reclaimTimeout = 10 * time.Minute
 
+// reclaimSettle is how long after a step it is judged: containerd deletes the layer
+// of a container that was removed about a tenth of a second later (2.4, seen on
+// overlayfs). Until then the next step would seem to be needed.
+const reclaimSettle = 150 * time.Millisecond
+
 // reclaim takes the steps of an order, and lets the loop see what came of them.
 func (m *manager) reclaim(ctx context.Context, order decide.ReclaimOrder) {
 	bounded, cancel := context.WithTimeout(ctx, reclaimTimeout)
@@ -77,6 +83,12 @@ func (m *manager) reclaim(ctx context.Context, order decide.ReclaimOrder) {
 			klog.FromContext(ctx).Error(err, "Could not free all of the images that were to go", "freed", freed)
 		}
 		claimed += freed
+	}
+	if claimed > 0 || slices.Contains(order.Steps, decide.DeadContainers) {
+		select {
+		case <-bounded.Done():
+		case <-time.After(reclaimSettle):
+		}
 	}
 	m.tellReclaimed(bounded, order, claimed)
 	m.mu.Lock()

@@ -97,17 +97,23 @@ func (m *manager) loop(ctx context.Context, diskInfo DiskInfoProvider, pods Acti
 // overdue is the pause before a grace period that is over is looked at again.
 const overdue = time.Second
 
+// awaited is the pause before a pass that looks for a sample newer than a reclaim.
+const awaited = 50 * time.Millisecond
+
 // nextPass returns when the next pass is due unless something wakes the loop, and why.
 func (m *manager) nextPass(interval time.Duration) (time.Duration, wake.Reason) {
 	after, due := interval, wake.Interval
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if m.state.Reclaims.Awaiting() && awaited < after {
+		after, due = awaited, wake.Outcome
+	}
 	if m.prompt == nil {
 		return after, due
 	}
 	if m.prompt.trend < after {
 		after, due = m.prompt.trend, wake.Trend
 	}
-	m.mu.RLock()
-	defer m.mu.RUnlock()
 	if grace, running := m.state.Standings.NextGrace(m.clock.Now()); running && grace < after {
 		if grace <= 0 {
 			// The pass that should have ended it could not read the node's stats.

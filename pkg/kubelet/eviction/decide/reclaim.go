@@ -48,8 +48,8 @@ const margin = 1000
 type Reclaiming struct {
 	// Next is the step to take next; all have been taken when it is past the last.
 	Next int
-	// Running since StartedAt, or ended at EndedAt.
-	Running            bool
+	// Running since StartedAt, or ended at EndedAt; Awaiting a sample taken since.
+	Running, Awaiting  bool
 	StartedAt, EndedAt time.Time
 	// Signal by which it is judged, what was available of it before the first
 	// step, and by how much more that has been since.
@@ -111,6 +111,16 @@ func (r Reclaims) Ended(filesystem observe.Filesystem, claimed int64, at time.Ti
 	return r.with(filesystem, one)
 }
 
+// Awaiting says whether a sample is awaited that shows what steps freed.
+func (r Reclaims) Awaiting() bool {
+	for _, one := range r {
+		if one.Awaiting {
+			return true
+		}
+	}
+	return false
+}
+
 // Advance follows what the steps freed. They are taken anew when the shortage was
 // over in between, if they freed something, or after a pause if they did not.
 func (r Reclaims) Advance(policy Policy, seen observe.Observations, now time.Time) Reclaims {
@@ -151,10 +161,14 @@ func (r *relief) reclaims(shortage *Shortage, traits observe.Traits, observation
 	}
 	filesystem := the(r.policy.Layout, traits.Filesystem)
 	one := r.state.Reclaims[filesystem]
-	switch {
-	case one.Running:
+	if one.Running {
 		return r.now.Sub(one.StartedAt) < reclaimPatience
-	case !one.EndedAt.IsZero() && !observation.Time.IsZero() && observation.Time.Before(one.EndedAt) && r.now.Sub(one.EndedAt) < samplePatience:
+	}
+	one.Awaiting = !one.EndedAt.IsZero() && !observation.Time.IsZero() && observation.Time.Before(one.EndedAt) && r.now.Sub(one.EndedAt) < samplePatience
+	if _, known := r.state.Reclaims[filesystem]; known {
+		r.state.Reclaims = r.state.Reclaims.with(filesystem, one)
+	}
+	if one.Awaiting {
 		return true
 	}
 	if one.late(traits, observation, r.now) >= shortage.Wanted {
