@@ -40,6 +40,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -84,8 +85,8 @@ func main() {
 	kinds := flag.String("kinds", "memory,disk", "what runs short, with commas between them")
 	rate := flag.Int("rate", 100, "MiB a second that the hog takes")
 	flag.Parse()
-	// An interrupt ends the run and takes the node down.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	// Whoever ends the run wants the node down.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, *times, strings.Split(*kinds, ","), *rate); err != nil {
 		fmt.Fprintln(os.Stderr, "bench_node:", err)
