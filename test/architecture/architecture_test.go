@@ -41,9 +41,10 @@ var layers = map[string]struct {
 	below []string
 	pure  bool
 }{
-	"":           {below: []string{"/wake", "/act", "/decide", "/rank", "/threshold", "/observe", "/observe/machine"}},
+	"":           {below: []string{"/wake", "/act", "/journal", "/decide", "/rank", "/threshold", "/observe", "/observe/machine"}},
 	"/wake":      {below: []string{"/decide", "/rank", "/threshold", "/observe"}},
 	"/act":       {below: []string{"/decide", "/rank", "/threshold", "/observe"}},
+	"/journal":   {below: []string{"/decide", "/rank", "/threshold", "/observe"}},
 	"/decide":    {below: []string{"/rank", "/threshold", "/observe"}, pure: true},
 	"/rank":      {below: []string{"/observe"}, pure: true},
 	"/threshold": {below: []string{"/observe"}, pure: true},

@@ -72,10 +72,10 @@ pod culprit volume=1Gi+100Mi/s volume-limit=2Gi
 var killedPod = regexp.MustCompile(`  kill (\S+) `)
 
 // TestEveryCombinationOfGates runs the culprits with each of the gates that have
-// an effect on and off, in every combination.
+// an effect on and off, in every combination, and replays what was recorded.
 func TestEveryCombinationOfGates(t *testing.T) {
 	withOurGates(t)
-	gates := []string{"EvictionPromptWake", "EvictionConcurrentKills", "EvictionEvidence", "EvictionTargetedReclaim"}
+	gates := []string{"EvictionPromptWake", "EvictionConcurrentKills", "EvictionEvidence", "EvictionTargetedReclaim", "EvictionJournal"}
 	for combination := range 1 << len(gates) {
 		set, on := simnode.AllGatesOff(), []string{}
 		for i, gate := range gates {
@@ -92,7 +92,10 @@ func TestEveryCombinationOfGates(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				trace := simnode.Live(t, spec, simnode.Ours)
+				trace, records := simnode.LiveRecorded(t, spec)
+				if replayed := simnode.Replay(records); len(replayed.Faults) > 0 || (replayed.Decisions > 0) != set["EvictionJournal"] {
+					t.Errorf("%d decisions replayed: %v", replayed.Decisions, replayed.Faults)
+				}
 				var victims []string
 				for _, line := range trace {
 					if match := killedPod.FindStringSubmatch(line); match != nil {

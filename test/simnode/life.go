@@ -61,7 +61,7 @@ func Ours(ctx context.Context, n *Node) (Pressure, lifecycle.PodAdmitHandler, er
 	if err != nil {
 		return nil, nil, err
 	}
-	config := ours.Config{PressureTransitionPeriod: s.Node.Transition, MaxPodGracePeriodSeconds: s.Node.MaxGrace, Thresholds: thresholds, Probe: n.Probe()}
+	config := ours.Config{PressureTransitionPeriod: s.Node.Transition, MaxPodGracePeriodSeconds: s.Node.MaxGrace, Thresholds: thresholds, Probe: n.Probe(), JournalSink: n.Journal}
 	manager, handler := ours.NewManager(n, config, n.Kill, n, n, n, n.Ref, clock.RealClock{}, !s.Node.NoLimits)
 	manager.Start(ctx, n, n.ActivePods, n.CleanedUp, s.Node.Interval)
 	return manager, handler, nil

@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -57,6 +58,8 @@ func (RunTime) Sleep(d time.Duration) { time.Sleep(d) }
 type Node struct {
 	Spec     Spec
 	Ref      *v1.ObjectReference
+	// Journal receives the records of our manager; nil where nobody asks for them.
+	Journal  io.Writer
 	timeline Timeline
 	start    time.Time
 

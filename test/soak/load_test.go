@@ -35,10 +35,10 @@ var killed = regexp.MustCompile(`  kill (\S+) `)
 // TestRandomLoad lets nodes live ten hours each, on which pods come, grow and
 // fill disks, and whose kills are slow, fail, hang or do nothing. No critical pod
 // is ever killed, none twice but those whose first kill did not take, and at the
-// end nothing is left running.
+// end nothing is left running; every record of the journal is replayed.
 func TestRandomLoad(t *testing.T) {
 	const lifetime = 10
-	before, kills := heap(), 0
+	before, kills, decisions := heap(), 0, 0
 	for seed := range max(1, *hours/lifetime) {
 		random := rand.New(rand.NewPCG(uint64(seed), 5))
 		story := load(random, lifetime)
@@ -47,7 +47,13 @@ func TestRandomLoad(t *testing.T) {
 			t.Fatalf("%v in\n%s", err, story)
 		}
 		count := map[string]int{}
-		for _, line := range simnode.Live(t, spec, simnode.Ours) {
+		trace, records := simnode.LiveRecorded(t, spec)
+		replayed := simnode.Replay(records)
+		for _, fault := range replayed.Faults {
+			t.Fatalf("seed %d: %s:\n%s", seed, fault, story)
+		}
+		decisions += replayed.Decisions
+		for _, line := range trace {
 			if match := killed.FindStringSubmatch(line); match != nil {
 				kills++
 				count[match[1]]++
@@ -65,7 +71,7 @@ func TestRandomLoad(t *testing.T) {
 	if grown := heap() - before; grown > 20 {
 		t.Errorf("%.1f MiB more than before", grown)
 	}
-	t.Logf("%d simulated hours, %d kills", max(1, *hours/lifetime)*lifetime, kills)
+	t.Logf("%d simulated hours, %d kills, %d decisions replayed", max(1, *hours/lifetime)*lifetime, kills, decisions)
 }
 
 // load writes a story. Names say what may happen to a pod: one called bad needs

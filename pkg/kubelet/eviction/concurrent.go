@@ -32,6 +32,7 @@ import (
 
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/act"
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/decide"
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/journal"
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/observe"
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/wake"
 )
@@ -50,6 +51,7 @@ func (m *manager) carryOut(ctx context.Context, decision decide.Decision, seen o
 		kills.Start(ctx, kill, m.cleanedUp)
 	}
 	for _, order := range decision.Reclaims {
+		reclaimWanted.WithLabelValues(string(order.Signal)).Add(float64(order.Wanted))
 		logger.Info("Reclaiming", "steps", stepNames(order.Steps), "signal", order.Signal, "wanted", observe.Quantity(order.Signal, order.Wanted))
 		go m.reclaim(ctx, order)
 	}
@@ -71,7 +73,7 @@ const reclaimSettle = 150 * time.Millisecond
 func (m *manager) reclaim(ctx context.Context, order decide.ReclaimOrder) {
 	bounded, cancel := context.WithTimeout(ctx, reclaimTimeout)
 	defer cancel()
-	claimed := int64(0)
+	claimed, started := int64(0), m.clock.Now()
 	for _, step := range order.Steps {
 		freer, stops := m.images.(act.ImageFreer)
 		if step != decide.UnusedImages || !stops || !utilfeature.DefaultFeatureGate.Enabled(evictionTargetedReclaim) {
@@ -90,7 +92,7 @@ func (m *manager) reclaim(ctx context.Context, order decide.ReclaimOrder) {
 		case <-time.After(reclaimSettle):
 		}
 	}
-	m.tellReclaimed(bounded, order, claimed)
+	m.tellReclaimed(bounded, order, started, claimed)
 	m.mu.Lock()
 	m.state.Reclaims = m.state.Reclaims.Ended(order.Filesystem, claimed, m.clock.Now())
 	m.mu.Unlock()
@@ -98,10 +100,19 @@ func (m *manager) reclaim(ctx context.Context, order decide.ReclaimOrder) {
 }
 
 // tellReclaimed says in the log and an event what came of a reclaim.
-func (m *manager) tellReclaimed(ctx context.Context, order decide.ReclaimOrder, claimed int64) {
+func (m *manager) tellReclaimed(ctx context.Context, order decide.ReclaimOrder, started time.Time, claimed int64) {
 	freed := "an unknown amount"
+	outcome := journal.ReclaimedOutcome(order, claimed, nil)
 	if now, found := m.look(ctx, order.Signal); found {
-		freed = observe.Quantity(order.Signal, max(0, now.Available-order.Available)).String()
+		amount := max(0, now.Available-order.Available)
+		freed = observe.Quantity(order.Signal, amount).String()
+		outcome = journal.ReclaimedOutcome(order, claimed, &amount)
+		reclaimFreed.WithLabelValues(string(order.Signal)).Add(float64(amount))
+	}
+	if m.journal != nil {
+		now := m.clock.Now()
+		outcome.Took = journal.Seconds(now.Sub(started))
+		m.journal.Outcome(now, outcome)
 	}
 	traits, _ := observe.TraitsOf(order.Signal)
 	wanted := observe.Quantity(order.Signal, order.Wanted)
@@ -209,15 +220,17 @@ func (r *reports) Killed(eviction decide.Eviction, err error) {
 	uid := eviction.Pod.UID
 	m.mu.Lock()
 	entry, known := m.state.Ledger.Of(uid)
+	now := m.clock.Now()
 	if err == nil {
-		m.state.Ledger = m.state.Ledger.Killed(uid, m.clock.Now())
+		m.state.Ledger = m.state.Ledger.Killed(uid, now)
 	} else {
-		m.state.Ledger = m.state.Ledger.Failed(uid, m.clock.Now())
+		m.state.Ledger = m.state.Ledger.Failed(uid, now)
 	}
 	m.mu.Unlock()
 	if err == nil && known && !entry.Counted {
 		metrics.Evictions.WithLabelValues(eviction.Cause).Inc()
 	}
+	m.tellKilled(eviction, entry.DecidedAt, now, err)
 	m.wakeForOutcome()
 }
 
@@ -225,10 +238,22 @@ func (r *reports) Killed(eviction decide.Eviction, err error) {
 func (r *reports) CleanedUp(uid types.UID) {
 	m := (*manager)(r)
 	m.mu.Lock()
-	m.state.Ledger = m.state.Ledger.CleanedUp(uid, m.clock.Now())
+	now := m.clock.Now()
+	entry, known := m.state.Ledger.Of(uid)
+	m.state.Ledger = m.state.Ledger.CleanedUp(uid, now)
 	m.mu.Unlock()
+	if known {
+		m.tellOutcome(journal.OutcomeCleanedUp, entry.Eviction, entry.DecidedAt, now, nil)
+	}
 	m.wakeForOutcome()
 }
 
 // Slow counts a kill that hangs.
-func (*reports) Slow(decide.Eviction) { slowKills.Inc() }
+func (r *reports) Slow(eviction decide.Eviction) {
+	m := (*manager)(r)
+	slowKills.Inc()
+	m.mu.RLock()
+	entry, _ := m.state.Ledger.Of(eviction.Pod.UID)
+	m.mu.RUnlock()
+	m.tellOutcome(journal.OutcomeKillSlow, eviction, entry.DecidedAt, m.clock.Now(), nil)
+}

@@ -34,6 +34,9 @@ func (m *manager) Start(ctx context.Context, diskInfoProvider DiskInfoProvider, 
 	klog.FromContext(ctx).Info("Starting the eviction manager", "interval", monitoringInterval)
 	registerMetrics()
 	m.cleanedUp = podCleanedUpFunc
+	if utilfeature.DefaultFeatureGate.Enabled(evictionJournal) {
+		m.startJournal(ctx)
+	}
 	if utilfeature.DefaultFeatureGate.Enabled(evictionPromptWake) {
 		m.startProbes(ctx)
 	}

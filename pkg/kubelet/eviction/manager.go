@@ -38,6 +38,7 @@ import (
 
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/act"
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/decide"
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/journal"
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/observe"
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/threshold"
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/wake"
@@ -60,14 +61,20 @@ type manager struct {
 	waker   *wake.Waker
 	// prompt is what EvictionPromptWake adds; nil while it is off.
 	prompt *prompt
+	// journal keeps a record of each pass; nil while EvictionJournal is off.
+	journal *journal.Journal
+	// meters follow the signals for the metrics of EvictionJournal.
+	meters meters
 	// cleanedUp says whether a pod has given everything back; Start sets it.
 	cleanedUp PodCleanedUpFunc
 
 	// mu guards what follows. It is held for the length of a step at most,
 	// never during a call that leaves the package, so that admission and node
 	// status never wait for a kill.
-	mu          sync.RWMutex
-	state       decide.State
+	mu    sync.RWMutex
+	state decide.State
+	// restored is the state of the kubelet before this one until the first step.
+	restored    *decide.State
 	notifiers   []ThresholdNotifier
 	refreshedAt time.Time
 	// announced is when an event last said of a signal that pods are no remedy.
@@ -162,7 +169,9 @@ func (m *manager) pass(ctx context.Context, why wake.Wake, diskInfo DiskInfoProv
 		seen = m.freshen(ctx, why, reader, seen, pods)
 		m.prompt.follow(watched.Thresholds, seen.Observations)
 	}
-	decision := m.step(watched, pods, seen)
+	taken := m.step(watched, pods, seen)
+	decision := taken.decision
+	m.tell(why, taken, watched, pods, seen)
 	logDecision(logger, watched, seen, decision)
 	for _, signal := range decision.Unknown {
 		unknownObservations.WithLabelValues(string(signal)).Inc()
@@ -171,6 +180,7 @@ func (m *manager) pass(ctx context.Context, why wake.Wake, diskInfo DiskInfoProv
 	if policy.ConcurrentKills {
 		m.tellOfCritical(ctx, policy, decision)
 		m.carryOut(ctx, decision, seen)
+		m.meters.killed(why, taken, seen)
 		return nil, nil
 	}
 
@@ -282,13 +292,25 @@ func (m *manager) refreshNotifiers(ctx context.Context, summary *statsapi.Summar
 	}
 }
 
+// taken is a step: from which state, to which, and what it decided.
+type taken struct {
+	now           time.Time
+	before, after decide.State
+	decision      decide.Decision
+}
+
 // step runs the pure step on the present state and keeps the next.
-func (m *manager) step(policy decide.Policy, pods []*v1.Pod, seen observe.Snapshot) decide.Decision {
+func (m *manager) step(policy decide.Policy, pods []*v1.Pod, seen observe.Snapshot) taken {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	next, decision := decide.Step(policy, m.state, pods, seen, m.clock.Now())
-	m.state = next
-	return decision
+	if m.restored != nil {
+		m.state = journal.Adopt(*m.restored, policy, pods, m.clock.Now())
+		m.restored = nil
+	}
+	t := taken{now: m.clock.Now(), before: m.state}
+	t.after, t.decision = decide.Step(policy, m.state, pods, seen, t.now)
+	m.state = t.after
+	return t
 }
 
 // conditions returns the node conditions that the last step found.
@@ -314,7 +336,7 @@ func (m *manager) enforceLimits(ctx context.Context, policy decide.Policy, decis
 	m.tellOfCritical(ctx, policy, decision)
 	var evicted []*v1.Pod
 	for _, eviction := range decision.OverLimit {
-		act.Evict(ctx, eviction, m.kill, m.recorder)
+		m.evict(ctx, eviction)
 		evicted = append(evicted, eviction.Pod)
 	}
 	return evicted
@@ -362,7 +384,7 @@ func (m *manager) relieve(ctx context.Context, policy decide.Policy, shortage *d
 		logger.Info("No pod is evicted: none helps, or all are critical", "outside", shortage.Outside)
 		return nil
 	}
-	act.Evict(ctx, *shortage.Victim, m.kill, m.recorder)
+	m.evict(ctx, *shortage.Victim)
 	return []*v1.Pod{shortage.Victim.Pod}
 }
 

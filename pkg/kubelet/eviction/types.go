@@ -18,6 +18,7 @@ package eviction
 
 import (
 	"context"
+	"io"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -56,6 +57,13 @@ type Config struct {
 	// point, or "". With it pods are ranked by their memory at the moment, without
 	// it by the summary's. The patch 0002-eviction-paths fills it.
 	PodCgroupPath func(*v1.Pod) string
+	// JournalDirectory is where EvictionJournal keeps its records: the file
+	// eviction.jsonl and nine older ones, a mebibyte each. Empty: in memory alone. The
+	// patch 0004-eviction-journal fills it.
+	JournalDirectory string
+	// JournalSink receives the records in place of files, a line each, from one
+	// goroutine. A simulated node has one.
+	JournalSink io.Writer
 }
 
 // Manager watches a node's thresholds. All its methods may be called side by side.

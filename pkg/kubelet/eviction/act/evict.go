@@ -39,20 +39,22 @@ type Killer func(pod *v1.Pod, isEvicted bool, gracePeriodOverride *int64, fn fun
 
 // Evict announces the eviction in an event and kills the pod. It blocks until
 // the kill has returned. The eviction counts in kubelet_evictions even when the
-// kill returns an error, as upstream counts it.
-func Evict(ctx context.Context, eviction decide.Eviction, kill Killer, recorder record.EventRecorder) {
+// kill returns an error, as upstream counts it. The error is logged, and returned.
+func Evict(ctx context.Context, eviction decide.Eviction, kill Killer, recorder record.EventRecorder) error {
 	logger := klog.FromContext(ctx)
 	pod := eviction.Pod
 	//nolint:forbidigo // The pod's event is upstream's, to the last annotation.
 	recorder.AnnotatedEventf(pod, eviction.Annotations, v1.EventTypeWarning, Reason, "%s", eviction.Message)
 	logger.V(3).Info("Killing the pod", "pod", klog.KObj(pod), "podUID", pod.UID, "gracePeriodSeconds", eviction.GracePeriodSeconds, "message", eviction.Message)
 	grace := eviction.GracePeriodSeconds
-	if err := kill(pod, true, &grace, statusOf(eviction)); err != nil {
+	err := kill(pod, true, &grace, statusOf(eviction))
+	if err != nil {
 		logger.Error(err, "Could not kill the pod", "pod", klog.KObj(pod), "cause", eviction.Cause)
 	} else {
 		logger.Info("Evicted the pod", "pod", klog.KObj(pod), "cause", eviction.Cause)
 	}
 	metrics.Evictions.WithLabelValues(eviction.Cause).Inc()
+	return err
 }
 
 // statusOf returns what writes the eviction into the pod's status.

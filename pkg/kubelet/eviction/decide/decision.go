@@ -88,7 +88,7 @@ type Shortage struct {
 	// disks are laid out in a way that upstream does not support.
 	Ranked bool
 	// Candidates in the order of eviction, with the keys that ordered them.
-	Candidates []rank.Candidate
+	Candidates []Candidate
 	// Spared are the critical pods that stand before the victim.
 	Spared []*v1.Pod
 	// Victim is the pod to evict; nil when there is none.
@@ -104,6 +104,14 @@ type Shortage struct {
 	// what the pods hold, and Used what is used (Evidence).
 	Outside    bool
 	Held, Used int64
+}
+
+// Candidate is a pod that may be evicted, with its place in the order.
+type Candidate struct {
+	rank.Candidate
+	// Gain is what its end would return of the starved signal; it is known with
+	// Evidence or ConcurrentKills alone.
+	Gain observe.Use
 }
 
 // Eviction is a pod to evict, and what to tell the world about it.

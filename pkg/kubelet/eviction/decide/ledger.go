@@ -186,6 +186,33 @@ func (l Ledger) Observe(seen observe.Observations, now time.Time) Ledger {
 	return after
 }
 
+// Settled is a victim whose return is awaited no more.
+type Settled struct {
+	Entry Entry
+	// Measured is by how much each signal of its gains has risen since it was in
+	// flight. Whatever else grew or shrank meanwhile is in it too, and victims in
+	// flight together share one rise.
+	Measured Gains
+}
+
+// Settled returns the victims that are in this ledger and not in the one after it.
+func (l Ledger) Settled(after Ledger, seen observe.Observations) []Settled {
+	var settled []Settled
+	for _, entry := range l.Entries {
+		if after.index(entry.Eviction.Pod.UID) >= 0 {
+			continue
+		}
+		measured := Gains{}
+		for signal := range entry.Gains {
+			if observation, found := seen[signal]; found {
+				measured[signal] = max(l.Risen[signal], observation.Available-l.Lowest[signal], 0)
+			}
+		}
+		settled = append(settled, Settled{Entry: entry, Measured: measured})
+	}
+	return settled
+}
+
 func (e Entry) anyOpen(seen observe.Observations, now time.Time) bool {
 	for signal, gain := range e.Gains {
 		if gain > 0 && e.open(signal, seen[signal].Time, now) {
@@ -299,4 +326,24 @@ func (l Ledger) WithoutAbsent(active []*v1.Pod, now time.Time) (after Ledger, un
 		l = l.change(uid, func(e *Entry) { e.CleanedUpAt, e.Counted = now, true })
 	}
 	return l, uncounted
+}
+
+// Adopt returns the ledger of a kubelet that has just started from the one of the
+// kubelet before: no kill runs, those that had not succeeded are due at once, and
+// the pods are the ones that are there now.
+func (l Ledger) Adopt(active []*v1.Pod, now time.Time) Ledger {
+	l.Entries = slices.Clone(l.Entries)
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		e.Running = 0
+		if e.KilledAt.IsZero() {
+			e.RetryAt = now
+		}
+		for _, pod := range active {
+			if pod.UID == e.Eviction.Pod.UID {
+				e.Eviction.Pod = pod
+			}
+		}
+	}
+	return l
 }

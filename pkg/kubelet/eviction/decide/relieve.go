@@ -206,7 +206,7 @@ func (r *relief) choose(shortage *Shortage, traits observe.Traits, observation o
 	c := choice{signal: signal, traits: traits, candidates: candidates, need: shortage.Wanted}
 	shortage.Spared = spared
 	for _, candidate := range candidates {
-		shortage.Candidates = append(shortage.Candidates, candidate.Candidate)
+		shortage.Candidates = append(shortage.Candidates, candidate.shown(signal))
 	}
 	free := r.free(threshold.Hard(shortage.Threshold) || r.policy.MaxPodGracePeriodSeconds == 0)
 	unknown := r.state.Ledger.unknownOpen(signal, floors[traits.Resource], observation.Time, r.now)
@@ -256,7 +256,7 @@ func chooseByEvidence(policy Policy, shortage *Shortage, traits observe.Traits, 
 	candidates, spared := candidatesFor(policy, traits, signal, Ledger{}, pods, seen)
 	shortage.Spared = spared
 	for _, candidate := range candidates {
-		shortage.Candidates = append(shortage.Candidates, candidate.Candidate)
+		shortage.Candidates = append(shortage.Candidates, candidate.shown(signal))
 	}
 	c := choice{signal: signal, traits: traits, candidates: candidates}
 	for _, t := range shortage.Starved {

@@ -151,8 +151,12 @@ func shortageOf(policy Policy, starved []evictionapi.Threshold, pods []*v1.Pod, 
 		chooseByEvidence(policy, shortage, traits, pods, seen)
 		return shortage
 	}
-	shortage.Candidates = order.Pods(pods, seen, policy.PodLevelResources)
-	for _, candidate := range shortage.Candidates {
+	ranked := order.Pods(pods, seen, policy.PodLevelResources)
+	shortage.Candidates = make([]Candidate, len(ranked))
+	for i, candidate := range ranked {
+		shortage.Candidates[i].Candidate = candidate
+	}
+	for _, candidate := range ranked {
 		if rank.Critical(candidate.Pod) {
 			shortage.Spared = append(shortage.Spared, candidate.Pod)
 			continue

@@ -50,6 +50,12 @@ type candidate struct {
 	unknown bool
 }
 
+// shown is what of a candidate goes into the decision.
+func (c candidate) shown(signal evictionapi.Signal) Candidate {
+	gain, known := c.gains[signal]
+	return Candidate{Candidate: c.Candidate, Gain: observe.Use{Amount: gain, Known: known}}
+}
+
 // finished says whether all of a pod's containers have ended for good, so that
 // nothing of it is left to kill (#118679).
 func finished(pod *v1.Pod) bool {

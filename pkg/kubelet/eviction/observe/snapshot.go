@@ -59,6 +59,15 @@ type Snapshot struct {
 	recalled Memory
 }
 
+// NewSnapshot makes a Snapshot of observations and pods' stats, as a record has them.
+func NewSnapshot(observations Observations, pods []statsapi.PodStats) Snapshot {
+	s := Snapshot{Observations: observations, pods: make(map[string]*statsapi.PodStats, len(pods))}
+	for i := range pods {
+		s.pods[pods[i].PodRef.UID] = &pods[i]
+	}
+	return s
+}
+
 // Remembered are a pod's stats and when they were last seen.
 type Remembered struct {
 	Stats *statsapi.PodStats
