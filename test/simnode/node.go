@@ -56,8 +56,8 @@ func (RunTime) Sleep(d time.Duration) { time.Sleep(d) }
 // Node is a node as its Spec describes it, at the present of a timeline. Its
 // methods may be called side by side.
 type Node struct {
-	Spec     Spec
-	Ref      *v1.ObjectReference
+	Spec Spec
+	Ref  *v1.ObjectReference
 	// Journal receives the records of our manager; nil where nobody asks for them.
 	Journal  io.Writer
 	timeline Timeline

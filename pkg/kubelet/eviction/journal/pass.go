@@ -190,7 +190,11 @@ func (r *Record) Input(policy decide.Policy) (Input, error) {
 		return Input{}, err
 	}
 	input := Input{Before: before}
-	observations := make(observe.Observations, len(r.Observations))
+	observations := r.seen
+	if observations == nil {
+		observations = make(observe.Observations, len(r.Observations))
+	}
+	clear(observations)
 	for signal, o := range r.Observations {
 		observations[signal] = observe.Observation{Available: o.Available, Capacity: o.Capacity, Time: clock.time(o.Age)}
 	}

@@ -86,6 +86,9 @@ type Record struct {
 	Abridged bool `json:"abridged,omitempty"`
 
 	Outcome *Outcome `json:"outcome,omitempty"`
+
+	// seen is memory of the Decoder for the observations as a step takes them.
+	seen observe.Observations
 }
 
 // Wake is why a pass was made.
