@@ -110,6 +110,7 @@ work.`,
 
 // commands are the subcommands.
 var commands = []func(Streams) *cobra.Command{
+	newExplain,
 	newReplay,
 }
 

@@ -119,6 +119,9 @@ func (r *relief) start(eviction Eviction, gains Gains) {
 // soft ones are apart, hard ones first of all: the pods of one have a second, and
 // those of the other their grace.
 func shortagesOf(layout observe.Layout, starved []evictionapi.Threshold) []Shortage {
+	if len(starved) == 0 {
+		return nil
+	}
 	type watched struct {
 		filesystem observe.Filesystem
 		resource   v1.ResourceName
