@@ -112,6 +112,8 @@ work.`,
 var commands = []func(Streams) *cobra.Command{
 	newExplain,
 	newReplay,
+	newSimulate,
+	newTop,
 }
 
 // warn writes a line to the error stream.

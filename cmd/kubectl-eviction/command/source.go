@@ -41,6 +41,8 @@ type source struct {
 	config  *genericclioptions.ConfigFlags
 	path    string
 	node    string
+	// lastOnly leaves out all files but the one that is written.
+	lastOnly bool
 }
 
 func newSource(streams Streams) *source {
@@ -97,6 +99,14 @@ func inOrder(names []string) []string {
 
 // parts lists the files, the oldest first.
 func (s *source) parts(ctx context.Context) ([]part, error) {
+	parts, err := s.allParts(ctx)
+	if err == nil && s.lastOnly {
+		parts = parts[len(parts)-1:]
+	}
+	return parts, err
+}
+
+func (s *source) allParts(ctx context.Context) ([]part, error) {
 	if s.node != "" {
 		return s.partsOfNode(ctx)
 	}

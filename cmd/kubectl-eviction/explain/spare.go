@@ -72,19 +72,20 @@ func (e *Eviction) Spare() ([]Spared, error) {
 		spared = append(spared, Spared{Change: change, Instead: names})
 		return true, nil
 	}
-	if change, pod, possible := withRequest(e.pass.Pods[at], shortage); possible {
-		if _, err := try(change, pod); err != nil {
+	enoughRequest, requesting, possible := withRequest(e.pass.Pods[at], shortage)
+	done := false
+	if possible {
+		if done, err = try(enoughRequest, requesting); err != nil {
 			return nil, err
 		}
 	}
-	for _, priority := range above(shortage.Candidates, e.pass.Pods[at].Priority) {
-		pod := e.pass.Pods[at]
-		pod.Priority = &priority
-		if done, err := try(fmt.Sprintf("a priority of %d or more", priority), pod); done || err != nil {
-			if err != nil {
-				return nil, err
-			}
-			break
+	byPriority, err := e.sparePriority(shortage, e.pass.Pods[at], "", try)
+	if err != nil {
+		return nil, err
+	}
+	if possible && !done && !byPriority {
+		if _, err := e.sparePriority(shortage, requesting, enoughRequest+" and ", try); err != nil {
+			return nil, err
 		}
 	}
 	for _, standing := range shortage.Thresholds {
@@ -96,6 +97,17 @@ func (e *Eviction) Spare() ([]Spared, error) {
 			standing.Signal, Amount(standing.Signal, observation.Available), e.config.Config.Thresholds[*standing.Index])})
 	}
 	return spared, nil
+}
+
+// sparePriority looks for the lowest priority that would have spared a pod.
+func (e *Eviction) sparePriority(shortage *journal.Shortage, pod journal.Pod, with string, try func(string, journal.Pod) (bool, error)) (bool, error) {
+	for _, priority := range above(shortage.Candidates, pod.Priority) {
+		pod.Priority = &priority
+		if done, err := try(fmt.Sprintf("%sa priority of %d or more", with, priority), pod); done || err != nil {
+			return done, err
+		}
+	}
+	return false, nil
 }
 
 // shortage for which the pod went; nil if it went for a limit of its own.
