@@ -72,8 +72,11 @@ type Journal struct {
 	recent [][]byte
 
 	// What follows belongs to Run.
-	sequence    uint64
-	policy      *decide.Policy
+	sequence uint64
+	policy   *decide.Policy
+	// configured: the sink has the present policy. After a fault it may be another
+	// file, and is told again.
+	configured  bool
 	heartbeatAt time.Time
 	full        *Record
 	torn        bool
@@ -154,9 +157,12 @@ func (j *Journal) write(ctx context.Context, i item) {
 		}
 		j.abridge(&record)
 		if j.policy == nil || !reflect.DeepEqual(*j.policy, i.pass.Policy) {
-			j.policy = &i.pass.Policy
-			j.line(ctx, j.config(i.at))
+			j.policy, j.configured = &i.pass.Policy, false
 		}
+	}
+	if !j.configured && j.policy != nil {
+		j.configured = true
+		j.line(ctx, j.config(i.at))
 	}
 	j.line(ctx, record)
 }
@@ -251,6 +257,8 @@ type rotator interface {
 
 func (j *Journal) lost(ctx context.Context, before uint64, err error) {
 	j.dropped.Add(before)
+	j.sequence -= before + 1 // they are counted again with the next one
+	j.configured = false
 	j.drop()
 	if now := time.Now(); now.Sub(j.complained) >= complainEvery {
 		j.complained = now
