@@ -72,6 +72,8 @@ func (m *manager) restore(logger klog.Logger, directory string) {
 	case found:
 		m.mu.Lock()
 		m.restored = &state
+		// Until the first step pods are admitted by what the node was like.
+		m.state.Conditions = state.Conditions
 		m.mu.Unlock()
 		logger.Info("Going on from the journal", "lastPass", at, "inFlight", len(state.Ledger.Entries), "thresholds", len(state.Standings), "conditions", state.Conditions)
 	}

@@ -41,6 +41,8 @@ const (
 type File struct {
 	log  *lumberjack.Logger
 	size int64
+	// torn: the file ends in the middle of a line, as one does whose kubelet was killed.
+	torn bool
 }
 
 // OpenFile makes the sink; the directory is made when the first record is written,
@@ -53,14 +55,25 @@ func OpenFile(directory string) *File {
 		// library's own bound is for a file that somebody else writes to as well.
 		MaxSize: 4 * fileSize >> 20,
 	}}
-	if info, err := os.Stat(path); err == nil {
-		f.size = info.Size()
+	if file, err := os.Open(path); err == nil {
+		defer file.Close()
+		if info, err := file.Stat(); err == nil {
+			f.size = info.Size()
+		}
+		last := []byte{'\n'}
+		if _, err := file.ReadAt(last, f.size-1); err == nil {
+			f.torn = last[0] != '\n'
+		}
 	}
 	return f
 }
 
 // Write appends to the file that is written.
 func (f *File) Write(text []byte) (int, error) {
+	if f.torn {
+		text = append([]byte{'\n'}, text...)
+		f.torn = false
+	}
 	n, err := f.log.Write(text)
 	f.size += int64(n)
 	if err != nil {
@@ -77,7 +90,7 @@ func (f *File) rotate() error {
 	if err := f.log.Rotate(); err != nil {
 		return fmt.Errorf("rotating %s: %w", f.log.Filename, err)
 	}
-	f.size = 0
+	f.size, f.torn = 0, false
 	return nil
 }
 
