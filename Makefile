@@ -33,6 +33,11 @@ kubelet: ## Build _output/bin/kubelet with this package in it (minutes at first,
 kubelet-upstream: ## Build _output/bin/kubelet-upstream as it is, for comparison.
 	@hack/build-kubelet.sh upstream
 
+.PHONY: kubectl-eviction
+kubectl-eviction: ## Build _output/bin/kubectl-eviction, the kubectl plugin that explains, replays and plots.
+	@mkdir -p _output/bin
+	@CGO_ENABLED=0 go build -trimpath -o _output/bin/kubectl-eviction ./cmd/kubectl-eviction
+
 .PHONY: test
 test: ## Run every test that needs no node, and print the conformance counts.
 	@mkdir -p _output

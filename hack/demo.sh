@@ -112,5 +112,19 @@ if [ "${leak}" != "Failed Evicted" ] || [ "${steady}" != Running ]; then
   echo "demo: FAILED: leak is ${leak}, steady is ${steady}" >&2
   exit 1
 fi
+if [ "${flavour}" = patched ]; then
+  echo
+  echo "\$ kubectl eviction explain leak --node node1"
+  make --no-print-directory kubectl-eviction
+  # The last record is written beside the loop; a pass or two later it is there.
+  sleep 1
+  records=$(mktemp --suffix=.jsonl)
+  node kubectl get --raw /api/v1/nodes/node1/proxy/logs/kubelet-eviction/eviction.jsonl > "${records}"
+  _output/bin/kubectl-eviction explain leak -f "${records}"
+  echo
+  echo "\$ kubectl eviction replay --node node1"
+  _output/bin/kubectl-eviction replay "${records}"
+  rm -f "${records}"
+fi
 echo
 echo "The leaking pod was evicted, the steady one still runs."

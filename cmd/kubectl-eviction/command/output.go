@@ -17,6 +17,7 @@ limitations under the License.
 package command
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -51,10 +52,15 @@ func checkOutput(output string) error {
 
 // printObject writes a value as JSON or YAML.
 func printObject(to io.Writer, format string, value any) error {
-	text, err := json.MarshalIndent(value, "", "  ")
+	var written bytes.Buffer
+	encoder := json.NewEncoder(&written)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	err := encoder.Encode(value)
 	if err != nil {
 		return err
 	}
+	text := written.Bytes()
 	if format == outputYAML {
 		if text, err = yaml.JSONToYAML(text); err != nil {
 			return err

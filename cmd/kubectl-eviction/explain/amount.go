@@ -28,7 +28,7 @@ import (
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/observe"
 )
 
-// Amount writes an amount of a signal for people: 1012.4Mi, 12345 inodes, 7 processes.
+// Amount writes an amount of a signal for people: 1012.42Mi, 12345 inodes, 7 processes.
 func Amount(signal evictionapi.Signal, n int64) string {
 	traits, _ := observe.TraitsOf(signal)
 	return AmountOf(traits.Resource, n)
@@ -45,7 +45,7 @@ func AmountOf(resource v1.ResourceName, n int64) string {
 	return Bytes(n)
 }
 
-// Bytes writes a number of bytes with a tenth of its unit.
+// Bytes writes a number of bytes with a hundredth of its unit.
 func Bytes(n int64) string {
 	value, unit := float64(n), ""
 	for _, next := range []string{"Ki", "Mi", "Gi", "Ti", "Pi", "Ei"} {
@@ -57,7 +57,7 @@ func Bytes(n int64) string {
 	if unit == "" {
 		return strconv.FormatInt(n, 10)
 	}
-	return strings.TrimSuffix(strconv.FormatFloat(value, 'f', 1, 64), ".0") + unit
+	return strings.TrimSuffix(strconv.FormatFloat(value, 'f', 2, 64), ".00") + unit
 }
 
 // Duration writes a time span for people: 3ms, 1.2s, 4m10s.

@@ -153,7 +153,9 @@ func woken(pass *journal.Record) string {
 	if !known {
 		text = pass.Wake.Reason
 	}
-	text = fmt.Sprintf("%s %s before", text, Duration(time.Duration(pass.Wake.Latency)))
+	if latency := time.Duration(pass.Wake.Latency); latency >= time.Millisecond {
+		text += fmt.Sprintf(", %s before the step", Duration(latency))
+	}
 	for _, signal := range observe.Signals() {
 		if seen, found := pass.Wake.Seen[signal]; found {
 			text += fmt.Sprintf("; it read %s of %s", Amount(signal, seen.Available), signal)

@@ -204,8 +204,10 @@ func (l Ledger) Settled(after Ledger, seen observe.Observations) []Settled {
 		}
 		measured := Gains{}
 		for signal := range entry.Gains {
-			if observation, found := seen[signal]; found {
-				measured[signal] = max(l.Risen[signal], observation.Available-l.Lowest[signal], 0)
+			observation, found := seen[signal]
+			// What nothing is expected of is not followed.
+			if lowest, followed := l.Lowest[signal]; found && followed {
+				measured[signal] = max(l.Risen[signal], observation.Available-lowest, 0)
 			}
 		}
 		settled = append(settled, Settled{Entry: entry, Measured: measured})

@@ -188,3 +188,14 @@ func (t Threshold) String() string {
 	}
 	return text
 }
+
+// WithGates returns the policy with some gates' answers changed; names that no step
+// depends on change nothing.
+func WithGates(policy decide.Policy, gates map[string]bool) decide.Policy {
+	for _, gate := range policyGates {
+		if answer, given := gates[gate.name]; given {
+			*gate.answer(&policy) = answer
+		}
+	}
+	return policy
+}

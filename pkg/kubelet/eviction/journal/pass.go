@@ -155,10 +155,16 @@ func saysMemory(stats *statsapi.PodStats) bool {
 func (p *Pass) released() []Release {
 	var released []Release
 	for _, settled := range p.Before.Ledger.Settled(p.After.Ledger, p.Observations) {
-		released = append(released, Release{
-			Pod: refTo(settled.Entry.Eviction.Pod), Expected: settled.Entry.Gains, Measured: settled.Measured,
+		r := Release{
+			Pod: refTo(settled.Entry.Eviction.Pod), Expected: map[evictionapi.Signal]int64{}, Measured: map[evictionapi.Signal]int64{},
 			After: Seconds(p.Now.Sub(settled.Entry.DecidedAt)),
-		})
+		}
+		for signal, gain := range settled.Entry.Gains {
+			if measured, followed := settled.Measured[signal]; followed && gain > 0 {
+				r.Expected[signal], r.Measured[signal] = gain, measured
+			}
+		}
+		released = append(released, r)
 	}
 	return released
 }
