@@ -252,7 +252,9 @@ func (s sandbox) evictions() map[string]float64 {
 	for _, match := range regexp.MustCompile(`(?m)^kubelet_evictions\{eviction_signal="([^"]+)"\} (\S+)$`).FindAllStringSubmatch(metrics, -1) {
 		count, err := strconv.ParseFloat(match[2], 64)
 		Expect(err).NotTo(HaveOccurred())
-		counts[match[1]] = count
+		if count > 0 { // each signal is there from the start
+			counts[match[1]] = count
+		}
 	}
 	return counts
 }

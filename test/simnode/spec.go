@@ -434,3 +434,14 @@ func number(n int64) string {
 	}
 	return strconv.FormatInt(n, 10)
 }
+
+// Keys lists the settings that a line of a node and one of a pod may have.
+func Keys() (node, pod []string) {
+	for _, f := range (&NodeSpec{}).fields() {
+		node = append(node, f.key)
+	}
+	for _, f := range (&PodSpec{}).fields() {
+		pod = append(pod, f.key)
+	}
+	return node, pod
+}

@@ -107,3 +107,17 @@ func ran(arguments []string) string {
 	// Blank lines would end the expectation.
 	return strings.ReplaceAll(text.String(), "\n\n", "\n")
 }
+
+// TestSettingsAreDocumented looks for each setting of a scenario in docs/simulate.md.
+func TestSettingsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "simulate.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	node, pod := simnode.Keys()
+	for _, key := range append(node, pod...) {
+		if !strings.Contains(string(text), "`"+key+"`") {
+			t.Errorf("docs/simulate.md does not mention %s", key)
+		}
+	}
+}
