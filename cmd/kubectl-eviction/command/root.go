@@ -111,6 +111,7 @@ work.`,
 // commands are the subcommands.
 var commands = []func(Streams) *cobra.Command{
 	newExplain,
+	newPlot,
 	newReplay,
 	newSimulate,
 	newTop,
