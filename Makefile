@@ -43,7 +43,8 @@ test: ## Run every test that needs no node, and print the conformance counts.
 	@mkdir -p _output
 	@# -v makes the tests print their counts; the whole log is kept.
 	@if ! go test $(RACE) -timeout=60m -v $(TESTFLAGS) $$(go list ./... | grep -v /test/conformance) > _output/test.log 2>&1 \
-	  || ! go test $(RACE) -timeout=60m -v $(TESTFLAGS) ./test/conformance -nodes $(NODES) >> _output/test.log 2>&1; then \
+	  || ! go test $(RACE) -timeout=60m -v $(TESTFLAGS) ./test/conformance -nodes $(NODES) >> _output/test.log 2>&1 \
+	  || ! go -C test/contrib test -timeout=60m -v . >> _output/test.log 2>&1; then \
 	  grep -vE '^(=== |I[0-9]{4} |E[0-9]{4} )' _output/test.log | tail -n 200; echo "test: FAILED, see _output/test.log"; exit 1; fi
 	@grep -E '^(ok|conformance:|.*SKIP)' _output/test.log
 	@echo "skipped: $$(grep -cE '^ *--- SKIP' _output/test.log || true)"

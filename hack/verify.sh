@@ -28,7 +28,7 @@ check_gofmt() {
   [ -z "${unformatted}" ] || { echo "gofmt -w would change:"; echo "${unformatted}"; return 1; }
 }
 
-check_vet() { go vet ./...; }
+check_vet() { go vet ./... && go -C test/contrib vet .; }
 
 check_staticcheck() { go tool -modfile=hack/tools/go.mod staticcheck ./...; }
 
@@ -49,7 +49,7 @@ check_licences() {
 check_modules() {
   go mod tidy -diff
   local module
-  for module in hack/tools hack/sandbox/images; do
+  for module in hack/tools hack/sandbox/images test/contrib; do
     (cd "${module}" && go mod tidy -diff)
   done
 }
