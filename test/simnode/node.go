@@ -224,6 +224,9 @@ func (p *probe) Read(signal evictionapi.Signal) (observe.Observation, error) {
 		p.at, p.seen = now, observe.FromSummary(summary, observe.MemorySource{}).Observations
 	}
 	o, found := p.seen[signal]
+	if signal == evictionapi.SignalMemoryAvailable {
+		o.Reclaimable = p.node.Spec.Node.PageCache.At(p.at)
+	}
 	if !found {
 		return o, fmt.Errorf("the node shows no %s", signal)
 	}
@@ -232,7 +235,7 @@ func (p *probe) Read(signal evictionapi.Signal) (observe.Observation, error) {
 
 // used is what pods and everything else hold at a time.
 type used struct {
-	memory, processes                        int64
+	memory, processes, swap                  int64
 	layers, other, layerInodes, otherInodes  int64
 	dead, images, deadInodes, unusedImInodes int64
 }
@@ -243,6 +246,7 @@ func (n *Node) usedAt(at time.Duration) used {
 		if pod.running(at) {
 			u.memory += pod.use(pod.Memory, at)
 			u.processes += pod.use(pod.Processes, at)
+			u.swap += pod.use(pod.Swap, at)
 		}
 		layers, other, layerInodes, otherInodes := pod.disk(at)
 		u.layers += layers
@@ -265,6 +269,25 @@ func (n *Node) usedAt(at time.Duration) used {
 		u.images, u.unusedImInodes = 0, 0
 	}
 	return u
+}
+
+// pressure says whether the node shows any.
+func (n *NodeSpec) pressure() bool { return n.PageCache != Curve{} || n.Stall != Curve{} }
+
+// stallAt is the node's own stall and the most of its pods'.
+func (n *Node) stallAt(at time.Duration) float64 {
+	stall := n.Spec.Node.Stall.At(at)
+	for _, pod := range n.pods {
+		if pod.running(at) {
+			stall = max(stall, pod.use(pod.Stall, at))
+		}
+	}
+	return float64(min(stall, 100))
+}
+
+func psi(percent float64) *statsapi.PSIStats {
+	data := statsapi.PSIData{Avg10: percent, Avg60: percent}
+	return &statsapi.PSIStats{Some: data, Full: data}
 }
 
 func (n *Node) summary(at, now time.Duration) *statsapi.Summary {
@@ -306,11 +329,18 @@ func (n *Node) summary(at, now time.Duration) *statsapi.Summary {
 	}
 	processes, maxPID := node.Processes+u.processes, node.MaxPID
 	summary := &statsapi.Summary{Node: statsapi.NodeStats{
-		Memory:           memory(node.Memory, node.System+u.memory),
+		Memory:           memory(node.Memory, node.System+u.memory+node.PageCache.At(at)),
 		SystemContainers: []statsapi.ContainerStats{{Name: statsapi.SystemContainerPods, Memory: memory(node.Allocatable, u.memory)}},
 		Fs:               nodeFs,
 		Rlimit:           &statsapi.RlimitStats{Time: taken, MaxPID: &maxPID, NumOfRunningProcesses: &processes},
 	}}
+	if node.pressure() {
+		summary.Node.Memory.PSI = psi(n.stallAt(at))
+	}
+	if node.Swap > 0 {
+		held := min(node.Swap, node.SwapUsed.At(at)+u.swap)
+		summary.Node.Swap = &statsapi.SwapStats{Time: taken, SwapAvailableBytes: unsigned(node.Swap - held), SwapUsageBytes: unsigned(held)}
+	}
 	if node.AbsurdMemory != "" && node.AbsurdAt.Has(now) {
 		summary.Node.Memory.AvailableBytes = absurd(node.AbsurdMemory)
 	}

@@ -162,6 +162,12 @@ func (p *simPod) stats(at time.Duration) statsapi.PodStats {
 	}
 	if !p.NoMemoryStats {
 		stats.Memory = &statsapi.MemoryStats{WorkingSetBytes: unsigned(p.use(p.Memory, at))}
+		if p.Stall != (Curve{}) {
+			stats.Memory.PSI = psi(float64(min(p.use(p.Stall, at), 100)))
+		}
+	}
+	if p.Swap != (Curve{}) {
+		stats.Swap = &statsapi.SwapStats{SwapUsageBytes: unsigned(p.use(p.Swap, at))}
 	}
 	layer, logs := p.use(p.Layer, at), p.use(p.Logs, at)
 	for i := range p.Containers {

@@ -112,6 +112,13 @@ type NodeSpec struct {
 	// the window AbsurdAt: any number that fits in 64 bits.
 	AbsurdMemory string
 	AbsurdAt     Window
+	// PageCache is active page cache, which counts as used and could be given up; Stall
+	// is how much of the time all tasks stand still for want of memory, in percent.
+	// With either of them the summary has pressure, and the probe what could be given up.
+	PageCache, Stall Curve
+	// Swap is the node's, of which SwapUsed is taken by others than pods.
+	Swap     int64
+	SwapUsed Curve
 	// GuardAllocatable: hard memory thresholds watch the pods' cgroup too.
 	GuardAllocatable bool
 	// NoLimits switches off the eviction of pods above their own limits.
@@ -137,6 +144,8 @@ type PodSpec struct {
 	Layer, Logs, Volume, Host Curve
 	LayerInodes, VolumeInodes Curve
 	Processes                 Curve
+	// Swap is what it holds in swap, and Stall its own share of the stall, in percent.
+	Swap, Stall Curve
 	// MemoryRequest, DiskRequest and so on are quantities as a person writes them.
 	MemoryRequest, DiskRequest, DiskLimit, VolumeLimit string
 	// PodMemoryRequest is a pod-level request.
@@ -190,6 +199,7 @@ func (n *NodeSpec) fields() []field {
 		{"stats-every", &n.StatsEvery}, {"untimed", &n.Untimed}, {"no-probes", &n.NoProbes},
 		{"summary-fails", &n.SummaryFails}, {"disk-info-fails", &n.DiskInfoFails}, {"no-runtime-stats", &n.NoRuntimeStats},
 		{"same-slice", &n.SameSlice}, {"absurd-memory", &n.AbsurdMemory}, {"absurd-at", &n.AbsurdAt},
+		{"page-cache", &n.PageCache}, {"stall", &n.Stall}, {"swap", &n.Swap}, {"swap-used", &n.SwapUsed},
 		{"guard-allocatable", &n.GuardAllocatable}, {"no-limits", &n.NoLimits},
 		{"transition", &n.Transition}, {"interval", &n.Interval}, {"max-grace", &n.MaxGrace}, {"for", &n.For},
 	}
@@ -200,6 +210,7 @@ func (p *PodSpec) fields() []field {
 		{"priority", &p.Priority}, {"static", &p.Static}, {"mirror", &p.Mirror}, {"grace", &p.GraceSeconds},
 		{"memory", &p.Memory}, {"layer", &p.Layer}, {"logs", &p.Logs}, {"volume", &p.Volume}, {"host", &p.Host},
 		{"layer-inodes", &p.LayerInodes}, {"volume-inodes", &p.VolumeInodes}, {"processes", &p.Processes},
+		{"swap", &p.Swap}, {"stall", &p.Stall},
 		{"memory-request", &p.MemoryRequest}, {"disk-request", &p.DiskRequest}, {"disk-limit", &p.DiskLimit},
 		{"volume-limit", &p.VolumeLimit}, {"pod-memory-request", &p.PodMemoryRequest},
 		{"memory-overhead", &p.MemoryOverhead}, {"sidecar-disk-limit", &p.SidecarDiskLimit},

@@ -86,7 +86,7 @@ func (n Node) Look() Look {
 	for _, t := range n.Policy.Thresholds {
 		o, seen := n.Seen.Observations[t.Signal]
 		traits, known := observe.TraitsOf(t.Signal)
-		if !seen || !known || t.Operator != evictionapi.OpLessThan || traits.Filesystem == observe.ContainerFs {
+		if !seen || !known || !threshold.Watched(t) || traits.Filesystem == observe.ContainerFs {
 			continue // a container filesystem is one of the others
 		}
 		limit := threshold.Quantity(t, o.Capacity).Value()

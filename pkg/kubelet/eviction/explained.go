@@ -18,12 +18,15 @@ package eviction
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
 	"k8s.io/kubernetes/pkg/kubelet/metrics"
 
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/act"
@@ -36,7 +39,11 @@ import (
 // startJournal begins to keep records, and takes up those of the kubelet before.
 func (m *manager) startJournal(ctx context.Context) {
 	logger := klog.FromContext(ctx)
-	for _, cause := range append(observe.Signals(), decide.CauseEmptyDirLimit, decide.CausePodLimit, decide.CauseContainerLimit) {
+	causes := slices.DeleteFunc(observe.Signals(), func(signal evictionapi.Signal) bool {
+		traits, _ := observe.TraitsOf(signal)
+		return traits.Extra && !utilfeature.DefaultFeatureGate.Enabled(evictionPressureSignals)
+	})
+	for _, cause := range append(causes, decide.CauseEmptyDirLimit, decide.CausePodLimit, decide.CauseContainerLimit) {
 		// A rate needs a beginning: visible at 0 (kubernetes-mixin#1014).
 		metrics.Evictions.WithLabelValues(string(cause)).Add(0)
 	}

@@ -76,4 +76,5 @@ func askGates(policy *decide.Policy) {
 	policy.ConcurrentKills = enabled(evictionConcurrentKills)
 	policy.Evidence = enabled(evictionEvidence)
 	policy.TargetedReclaim = enabled(evictionTargetedReclaim)
+	policy.ReclaimableMemory = enabled(evictionReclaimableMemory)
 }

@@ -131,7 +131,7 @@ func (m *meters) pass(why wake.Wake, t taken, policy decide.Policy, seen observe
 	left := map[evictionapi.Signal]float64{}
 	for _, t := range policy.Thresholds {
 		now, found := m.last[t.Signal]
-		if !found || t.Operator != evictionapi.OpLessThan {
+		if !found || !threshold.Watched(t) {
 			continue
 		}
 		limit := threshold.Quantity(t, now.Capacity).Value()

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/klog/v2"
 	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
 
@@ -58,12 +59,20 @@ func (m *manager) startProbes(ctx context.Context) {
 	probe := m.config.Probe
 	if probe != nil {
 		m.prompt = newPrompt(probe, m)
+		m.countReclaimable()
 		go m.prompt.prober.Run(ctx)
 		logger.Info("Watching for crossed thresholds", "probes", probe.Signals())
 		return
 	}
 	own, missing := machine.Linux.NewProbe(m.config.PodCgroupRoot, hugePagesCount())
+	if utilfeature.DefaultFeatureGate.Enabled(evictionPressureSignals) {
+		missing = append(missing, own.AddExtraSignals(machine.Linux, m.config.PodCgroupRoot)...)
+	}
+	if utilfeature.DefaultFeatureGate.Enabled(evictionReclaimableMemory) {
+		missing = append(missing, own.AddReclaimable(machine.Linux, m.config.PodCgroupRoot)...)
+	}
 	m.prompt = newPrompt(own, m)
+	m.countReclaimable()
 	stalls, stallsMissing := wake.Stalls(ctx, machine.Linux.Proc, machine.Linux.Cgroup, m.config.PodCgroupRoot, func(source string) {
 		logger.V(4).Info("The kernel reports a lack of memory", "source", source)
 		m.prompt.prober.Hurry()
@@ -75,6 +84,30 @@ func (m *manager) startProbes(ctx context.Context) {
 	logger.Info("Watching for crossed thresholds", "probes", own.Signals(), "events", stalls, "missingProbes", missing, "missingEvents", stallsMissing)
 	if m.config.FilesystemPaths != nil {
 		go m.addFilesystems(ctx, own)
+	}
+}
+
+// countReclaimable has the prober count what the step does.
+func (m *manager) countReclaimable() {
+	if utilfeature.DefaultFeatureGate.Enabled(evictionReclaimableMemory) {
+		m.prompt.prober.CountReclaimable()
+	}
+}
+
+// complete adds to what the summary says what only the probe can read: signals that
+// no summary has, and what could be reclaimed.
+func (p *prompt) complete(seen observe.Observations) {
+	for signal, probed := range p.prober.Latest() {
+		o, found := seen[signal]
+		switch {
+		case !found:
+			if traits, _ := observe.TraitsOf(signal); traits.Extra {
+				seen[signal] = probed
+			}
+		case probed.Reclaimable > 0:
+			o.Reclaimable = probed.Reclaimable
+			seen[signal] = o
+		}
 	}
 }
 
@@ -122,6 +155,7 @@ const (
 // again where that is older, and the memory of pods from their own cgroups when
 // memory is short.
 func (m *manager) freshen(ctx context.Context, why wake.Wake, reader *observe.Reader, seen observe.Snapshot, pods []*v1.Pod) observe.Snapshot {
+	m.prompt.complete(seen.Observations)
 	why.Confirm(seen.Observations)
 	// What else the probe read alike is as new as that, too: the stats of an image
 	// filesystem come with the time at which the runtime last counted its images.
@@ -141,6 +175,7 @@ func (m *manager) freshen(ctx context.Context, why wake.Wake, reader *observe.Re
 			break
 		}
 		seen = reader.FromSummary(summary, observe.PlatformMemory)
+		m.prompt.complete(seen.Observations)
 		why.Confirm(seen.Observations)
 	}
 	if m.config.PodCgroupPath != nil && m.memoryIsShort(seen.Observations) {

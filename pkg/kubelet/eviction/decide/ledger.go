@@ -61,6 +61,8 @@ const (
 	// settle is how long after the clean-up a sample must be taken to show it.
 	settleMemory = 2 * time.Second
 	settleDisk   = time.Minute
+	settleAvg10  = 10 * time.Second
+	settleAvg60  = time.Minute
 	// stillRunning is when a pod that was killed and is not cleaned up is killed
 	// again (#81383, #82290): the runtime lost it, or never stopped it.
 	stillRunning = 30 * time.Second
@@ -68,6 +70,18 @@ const (
 	retryFirst = 5 * time.Second
 	retryLast  = 5 * time.Minute
 )
+
+// settle is how long after a clean-up a sample of a signal must be taken to show it:
+// for a pressure, when the average has forgotten what was before.
+func settle(signal evictionapi.Signal) time.Duration {
+	switch traits, _ := observe.TraitsOf(signal); traits.Stall {
+	case observe.SomeAvg10, observe.FullAvg10:
+		return settleAvg10
+	case observe.SomeAvg60, observe.FullAvg60:
+		return settleAvg60
+	}
+	return window(signal, settleMemory, settleDisk)
+}
 
 // window returns what holds for a signal of a filesystem, and of none.
 func window(signal evictionapi.Signal, memory, disk time.Duration) time.Duration {
@@ -152,7 +166,7 @@ func (e Entry) open(signal evictionapi.Signal, sample time.Time, now time.Time) 
 	if now.After(e.PromisedAt.Add(e.grace() + window(signal, promiseMemory, promiseDisk))) {
 		return false
 	}
-	return e.CleanedUpAt.IsZero() || sample.Before(e.CleanedUpAt.Add(window(signal, settleMemory, settleDisk)))
+	return e.CleanedUpAt.IsZero() || sample.Before(e.CleanedUpAt.Add(settle(signal)))
 }
 
 // Observe follows how much has come back, and drops the entries that have ended:

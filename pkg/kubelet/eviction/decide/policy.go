@@ -51,6 +51,9 @@ type Policy struct {
 	// project's gates EvictionConcurrentKills, EvictionEvidence and
 	// EvictionTargetedReclaim.
 	ConcurrentKills, Evidence, TargetedReclaim bool
+	// ReclaimableMemory is that of EvictionReclaimableMemory: what the kernel can make
+	// available counts as available while nobody waits for memory.
+	ReclaimableMemory bool
 }
 
 // State is what a step remembers for the next. The zero value is that of a

@@ -188,7 +188,7 @@ func (r *relief) serve(shortage Shortage) {
 func (r *relief) hasten(signal evictionapi.Signal, traits observe.Traits) {
 	for _, entry := range r.state.Ledger.Entries {
 		gain, known := entry.Gains[signal]
-		holds := known && gain >= floors[traits.Resource] || !known && traits.Filesystem == observe.NoFilesystem
+		holds := known && gain >= floor(traits) || !known && traits.Filesystem == observe.NoFilesystem && !traits.Extra
 		if entry.Running > 0 && entry.KilledAt.IsZero() && entry.Eviction.GracePeriodSeconds > immediateGracePeriodSeconds && holds {
 			r.again(entry, immediateGracePeriodSeconds, Hastened)
 		}
@@ -212,7 +212,15 @@ func (r *relief) choose(shortage *Shortage, traits observe.Traits, observation o
 		shortage.Candidates = append(shortage.Candidates, candidate.shown(signal))
 	}
 	free := r.free(threshold.Hard(shortage.Threshold) || r.policy.MaxPodGracePeriodSeconds == 0)
-	unknown := r.state.Ledger.unknownOpen(signal, floors[traits.Resource], observation.Time, r.now)
+	unknown := r.state.Ledger.unknownOpen(signal, floor(traits), observation.Time, r.now)
+	if traits.Stall != observe.NoStall {
+		// Shares of a stall do not add up, and an average takes its time to fall: one
+		// pod at a time, and the next when the last one's end can be seen.
+		free = min(free, 1)
+		if shortage.Pending > 0 || unknown {
+			free = 0
+		}
+	}
 	victims := c.pick(r.policy, observation, free, shortage.Pending > 0 || unknown)
 	if len(victims) == 0 && free > 0 && shortage.Pending == 0 {
 		shortage.noteOutside(c, observation)

@@ -48,7 +48,11 @@ func Step(policy Policy, before State, pods []*v1.Pod, seen observe.Snapshot, no
 		seen.Observations = maps.Clone(seen.Observations)
 		decision.Unknown = seen.Observations.WithoutImplausible()
 		remembered = before.Remembered.Remember(pods, seen, now)
-		seen = seen.Recalling(remembered)
+		seen = seen.Recalling(remembered, before.Remembered, now)
+	}
+	if policy.ReclaimableMemory {
+		seen.Observations = maps.Clone(seen.Observations)
+		seen.Observations.CountReclaimable()
 	}
 	after := State{
 		Standings:  before.Standings.Advance(policy.Thresholds, seen.Observations, now, policy.Evidence),

@@ -35,6 +35,19 @@ var floors = map[v1.ResourceName]int64{
 	v1.ResourceEphemeralStorage: 1 << 20, // bytes: a log of a few lines
 	observe.ResourceInodes:      16,      // an empty container's files
 	observe.ResourcePIDs:        1,
+	observe.ResourceSwap:        1 << 20, // bytes: some pages of a process that sleeps
+}
+
+// leastStall is the least share of a stall that makes a pod a victim: one percent of
+// the time. Everybody waits a little on a node that is short.
+const leastStall = observe.NoStallAtAll / 100
+
+// floor is the least gain of a signal that makes a pod a victim.
+func floor(traits observe.Traits) int64 {
+	if traits.Stall != observe.NoStall {
+		return leastStall
+	}
+	return floors[traits.Resource]
 }
 
 // leastShare is the part of what is used on a filesystem that pods must hold for
@@ -89,9 +102,9 @@ func gainsOf(policy Policy, pod *v1.Pod, seen observe.Snapshot) Gains {
 			// What a hostPath holds stays when the pod goes.
 			parts = parts&^observe.LocalVolumes | observe.OwnVolumes
 		}
-		use := observe.Held(pod, seen.PodStats(pod.UID), traits.Resource, parts, observation.Capacity)
+		use := observe.Held(pod, seen.PodStats(pod.UID), traits, parts, observation.Capacity)
 		if !use.Known {
-			use = observe.Held(pod, seen.Recalled(pod.UID), traits.Resource, parts, observation.Capacity)
+			use = observe.Held(pod, seen.Recalled(pod.UID), traits, parts, observation.Capacity)
 		}
 		if use.Known {
 			gains[signal] = use.Amount
@@ -122,7 +135,7 @@ func (c choice) victims(most int) []candidate {
 		if sum >= c.need || len(chosen) >= most {
 			break
 		}
-		if candidate.unknown || !known || gain < floors[c.traits.Resource] {
+		if candidate.unknown || !known || gain < floor(c.traits) {
 			continue
 		}
 		chosen = append(chosen, candidate)
@@ -140,9 +153,9 @@ func (c choice) victims(most int) []candidate {
 // lastResort returns the first of the candidates of whom nothing is known, if
 // there is nobody else and the resource is one of which every pod that runs
 // holds some. Without memory or process IDs the node does nothing more for
-// anybody; a filesystem may be as full as it was.
+// anybody; a filesystem may be as full as it was, and a pressure as high.
 func (c choice) lastResort() []candidate {
-	if c.traits.Filesystem != observe.NoFilesystem {
+	if c.traits.Filesystem != observe.NoFilesystem || c.traits.Extra {
 		return nil
 	}
 	i := slices.IndexFunc(c.candidates, func(candidate candidate) bool { return candidate.unknown })
@@ -175,7 +188,10 @@ func (c choice) helps(observation observe.Observation) bool {
 // candidatesFor ranks the pods that may be victims of a starved resource: not
 // critical, not in flight and, where evidence counts, not finished.
 func candidatesFor(policy Policy, traits observe.Traits, signal evictionapi.Signal, ledger Ledger, pods []*v1.Pod, seen observe.Snapshot) (ranked []candidate, spared []*v1.Pod) {
-	order := rank.Order{Resource: traits.Resource, Parts: remedies[policy.Layout][traits.Filesystem].parts, OwnUnits: policy.Evidence}
+	order := rank.Order{
+		Resource: traits.Resource, Parts: remedies[policy.Layout][traits.Filesystem].parts, Traits: traits,
+		OwnUnits: policy.Evidence, Swap: policy.Evidence,
+	}
 	for _, pod := range pods {
 		if _, inFlight := ledger.Of(pod.UID); inFlight || policy.Evidence && finished(pod) {
 			continue
@@ -190,8 +206,12 @@ func candidatesFor(policy Policy, traits observe.Traits, signal evictionapi.Sign
 		}
 		gains := gainsOf(policy, pod, seen)
 		_, known := gains[signal]
+		keys := order.KeysOf(pod, stats, policy.PodLevelResources)
+		if traits.Stall != observe.NoStall {
+			keys.Growth = seen.Growth(pod.UID)
+		}
 		ranked = append(ranked, candidate{
-			Candidate: rank.Candidate{Pod: pod, Keys: order.KeysOf(pod, stats, policy.PodLevelResources)},
+			Candidate: rank.Candidate{Pod: pod, Keys: keys},
 			gains:     gains, unknown: !known,
 		})
 	}

@@ -58,6 +58,7 @@ var policyGates = []struct {
 }{
 	{"EvictionConcurrentKills", func(p *decide.Policy) *bool { return &p.ConcurrentKills }},
 	{"EvictionEvidence", func(p *decide.Policy) *bool { return &p.Evidence }},
+	{"EvictionReclaimableMemory", func(p *decide.Policy) *bool { return &p.ReclaimableMemory }},
 	{"EvictionTargetedReclaim", func(p *decide.Policy) *bool { return &p.TargetedReclaim }},
 	{"PodLevelResources", func(p *decide.Policy) *bool { return &p.PodLevelResources }},
 	{"InPlacePodVerticalScalingMemoryBackedVolumes", func(p *decide.Policy) *bool { return &p.KernelLimitsMemoryVolumes }},
@@ -182,7 +183,11 @@ func (t Threshold) parse() (evictionapi.Threshold, error) {
 // String writes a threshold as people do: memory.available<1Gi, for soft ones with
 // their grace period.
 func (t Threshold) String() string {
-	text := fmt.Sprintf("%s<%s", t.Signal, t.Value)
+	compared := "<"
+	if t.Operator == observe.OpGreaterThan {
+		compared = ">"
+	}
+	text := string(t.Signal) + compared + t.Value.String()
 	if t.Grace != 0 {
 		text += " for " + time.Duration(t.Grace).String()
 	}

@@ -90,6 +90,8 @@ type Candidate struct {
 	// Excess is its use above its request, and Processes their number.
 	Excess    int64  `json:"excess"`
 	Processes uint64 `json:"processes,omitempty"`
+	// Growth of its memory in bytes a second, for signals of pressure.
+	Growth int64 `json:"growth,omitempty"`
 	// Gain is what its end would return; absent if unknown.
 	Gain *int64 `json:"gain,omitempty"`
 }
@@ -213,7 +215,7 @@ func shortageOf(s *decide.Shortage, after decide.State, policy decide.Policy, cl
 func candidateOf(candidate decide.Candidate) Candidate {
 	written := Candidate{
 		PodRef: refTo(candidate.Pod), Group: groupNames[candidate.Keys.Group], Priority: candidate.Keys.Priority, NoStats: candidate.Keys.NoStats,
-		Excess: candidate.Keys.Excess.Int64(), Processes: candidate.Keys.Processes,
+		Excess: candidate.Keys.Excess.Int64(), Processes: candidate.Keys.Processes, Growth: candidate.Keys.Growth,
 	}
 	if candidate.Gain.Known {
 		written.Gain = &candidate.Gain.Amount

@@ -212,6 +212,9 @@ func (d *Decoder) observation(s *scanner) {
 	if s.ok = s.ok && known && !twice; !s.ok {
 		return
 	}
+	if s.next(`,"reclaimable":`) {
+		o.Reclaimable = s.number()
+	}
 	if s.next(`,"age":`) {
 		d.ages = append(d.ages, s.seconds())
 		o.Age = &d.ages[len(d.ages)-1]

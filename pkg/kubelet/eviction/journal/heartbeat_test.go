@@ -44,6 +44,9 @@ var heartbeats = rapid.Custom(func(t *rapid.T) Record {
 			continue
 		}
 		o := Observation{Available: rapid.Int64().Draw(t, "available"), Capacity: rapid.Int64().Draw(t, "capacity")}
+		if rapid.Bool().Draw(t, "counts reclaimable") {
+			o.Reclaimable = rapid.Int64().Draw(t, "reclaimable")
+		}
 		if rapid.Bool().Draw(t, "timed") {
 			age := anySeconds.Draw(t, "age")
 			o.Age = &age

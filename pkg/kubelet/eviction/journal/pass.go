@@ -77,7 +77,10 @@ func decisionIsNothing(d *decide.Decision) bool {
 
 func (p *Pass) near(t evictionapi.Threshold) bool {
 	seen, found := p.Observations[t.Signal]
-	if !found || t.Operator != evictionapi.OpLessThan {
+	if traits, _ := observe.TraitsOf(t.Signal); traits.Stall != observe.NoStall {
+		return found && threshold.Met(t, seen) // half of the time is always left
+	}
+	if !found || !threshold.Watched(t) {
 		return false
 	}
 	return seen.Available/nearness < threshold.Quantity(t, seen.Capacity).Value()
@@ -110,7 +113,7 @@ func (p *Pass) record() Record {
 func observationsOf(seen, probed observe.Observations, clock frame) Observations {
 	written := make(Observations, len(seen))
 	for signal, o := range seen {
-		w := Observation{Available: o.Available, Capacity: o.Capacity, Age: clock.age(o.Time)}
+		w := Observation{Available: o.Available, Capacity: o.Capacity, Reclaimable: o.Reclaimable, Age: clock.age(o.Time)}
 		if p, found := probed[signal]; found && p.Time.Equal(o.Time) {
 			w.Source = SourceConfirmed
 		}
@@ -130,6 +133,8 @@ func (p *Pass) pods(clock frame) []Pod {
 	for _, pod := range p.Decision.CriticalOverLimit {
 		matters[pod] = true
 	}
+	// Growth is what a pod holds more than it did.
+	grows := slices.ContainsFunc(p.Decision.Shortages, stalls) || p.Decision.Shortage != nil && stalls(*p.Decision.Shortage)
 	var written []Pod
 	for i, pod := range p.Pods {
 		_, inFlight := p.Before.Ledger.Of(pod.UID)
@@ -137,12 +142,17 @@ func (p *Pass) pods(clock frame) []Pod {
 			continue
 		}
 		w := podOf(pod, p.Stats[i], clock)
-		if old, found := p.Before.Remembered[pod.UID]; found && !saysMemory(p.Stats[i]) {
+		if old, found := p.Before.Remembered[pod.UID]; found && (grows || !saysMemory(p.Stats[i])) {
 			w.Recalled = &Recalled{Age: Seconds(clock.now.Sub(old.At)), Stats: statsOf(old.Stats, clock)}
 		}
 		written = append(written, w)
 	}
 	return written
+}
+
+func stalls(s decide.Shortage) bool {
+	traits, _ := observe.TraitsOf(s.Threshold.Signal)
+	return traits.Stall != observe.NoStall
 }
 
 // saysMemory says whether stats are good enough not to need older ones.
@@ -202,7 +212,7 @@ func (r *Record) Input(policy decide.Policy) (Input, error) {
 	}
 	clear(observations)
 	for signal, o := range r.Observations {
-		observations[signal] = observe.Observation{Available: o.Available, Capacity: o.Capacity, Time: clock.time(o.Age)}
+		observations[signal] = observe.Observation{Available: o.Available, Capacity: o.Capacity, Reclaimable: o.Reclaimable, Time: clock.time(o.Age)}
 	}
 	var stats []statsapi.PodStats
 	for i := range r.Pods {

@@ -87,12 +87,17 @@ type Volume struct {
 // What is absent is unknown.
 type Stats struct {
 	// Age of the memory; absent where the source does not say.
-	Age        *Seconds         `json:"age,omitempty"`
-	Memory     *uint64          `json:"memory,omitempty"`
-	Processes  *uint64          `json:"processes,omitempty"`
-	Ephemeral  *Disk            `json:"ephemeral,omitempty"`
-	Containers []ContainerStats `json:"containers,omitempty"`
-	Volumes    []VolumeStats    `json:"volumes,omitempty"`
+	Age       *Seconds `json:"age,omitempty"`
+	Memory    *uint64  `json:"memory,omitempty"`
+	Processes *uint64  `json:"processes,omitempty"`
+	// Swap that it holds, and how much of the time it stood still for want of memory
+	// and of IO, where the kubelet has that.
+	Swap        *uint64          `json:"swap,omitempty"`
+	MemoryStall *Pressure        `json:"memoryStall,omitempty"`
+	IOStall     *Pressure        `json:"ioStall,omitempty"`
+	Ephemeral   *Disk            `json:"ephemeral,omitempty"`
+	Containers  []ContainerStats `json:"containers,omitempty"`
+	Volumes     []VolumeStats    `json:"volumes,omitempty"`
 }
 
 // ContainerStats are a container's.
@@ -101,6 +106,67 @@ type ContainerStats struct {
 	Memory *uint64 `json:"memory,omitempty"`
 	Rootfs *Disk   `json:"rootfs,omitempty"`
 	Logs   *Disk   `json:"logs,omitempty"`
+
+	Swap        *uint64   `json:"swap,omitempty"`
+	MemoryStall *Pressure `json:"memoryStall,omitempty"`
+	IOStall     *Pressure `json:"ioStall,omitempty"`
+}
+
+// Pressure is how much of the time some tasks, or all of them, stood still, in percent,
+// as averages over 10 and 60 seconds.
+type Pressure struct {
+	Some10 float64 `json:"some10"`
+	Some60 float64 `json:"some60"`
+	Full10 float64 `json:"full10"`
+	Full60 float64 `json:"full60"`
+}
+
+func pressureOf(psi *statsapi.PSIStats) *Pressure {
+	if psi == nil {
+		return nil
+	}
+	p := &Pressure{Some10: psi.Some.Avg10, Some60: psi.Some.Avg60, Full10: psi.Full.Avg10, Full60: psi.Full.Avg60}
+	for _, average := range []*float64{&p.Some10, &p.Some60, &p.Full10, &p.Full60} {
+		if !(*average >= 0 && *average <= 100) {
+			*average = -1 // no JSON is as absurd as a float can be
+		}
+	}
+	return p
+}
+
+func (p *Pressure) api() *statsapi.PSIStats {
+	if p == nil {
+		return nil
+	}
+	return &statsapi.PSIStats{Some: statsapi.PSIData{Avg10: p.Some10, Avg60: p.Some60}, Full: statsapi.PSIData{Avg10: p.Full10, Avg60: p.Full60}}
+}
+
+func swapOf(swap *statsapi.SwapStats) *uint64 {
+	if swap == nil {
+		return nil
+	}
+	return swap.SwapUsageBytes
+}
+
+func ioOf(io *statsapi.IOStats) *Pressure {
+	if io == nil {
+		return nil
+	}
+	return pressureOf(io.PSI)
+}
+
+func swapFrom(bytes *uint64) *statsapi.SwapStats {
+	if bytes == nil {
+		return nil
+	}
+	return &statsapi.SwapStats{SwapUsageBytes: bytes}
+}
+
+func ioFrom(p *Pressure) *statsapi.IOStats {
+	if p == nil {
+		return nil
+	}
+	return &statsapi.IOStats{PSI: p.api()}
 }
 
 // VolumeStats are a volume's.
@@ -221,8 +287,9 @@ func volumeOf(volume *v1.Volume) (Volume, bool) {
 }
 
 func statsOf(stats *statsapi.PodStats, clock frame) Stats {
-	written := Stats{Ephemeral: diskOf(stats.EphemeralStorage)}
+	written := Stats{Ephemeral: diskOf(stats.EphemeralStorage), Swap: swapOf(stats.Swap), IOStall: ioOf(stats.IO)}
 	if stats.Memory != nil {
+		written.MemoryStall = pressureOf(stats.Memory.PSI)
 		written.Memory = stats.Memory.WorkingSetBytes
 		if written.Age = clock.age(stats.Memory.Time.Time); written.Age == nil && written.Memory == nil {
 			written.Age = SecondsOf(0) // there are stats of it, though they say nothing
@@ -232,8 +299,9 @@ func statsOf(stats *statsapi.PodStats, clock frame) Stats {
 		written.Processes = stats.ProcessStats.ProcessCount
 	}
 	for i := range stats.Containers {
-		c := ContainerStats{Name: stats.Containers[i].Name, Rootfs: diskOf(stats.Containers[i].Rootfs), Logs: diskOf(stats.Containers[i].Logs)}
+		c := ContainerStats{Name: stats.Containers[i].Name, Rootfs: diskOf(stats.Containers[i].Rootfs), Logs: diskOf(stats.Containers[i].Logs), Swap: swapOf(stats.Containers[i].Swap), IOStall: ioOf(stats.Containers[i].IO)}
 		if memory := stats.Containers[i].Memory; memory != nil {
+			c.MemoryStall = pressureOf(memory.PSI)
 			c.Memory = memory.WorkingSetBytes
 		}
 		written.Containers = append(written.Containers, c)
@@ -362,18 +430,18 @@ func (v Volume) api() (v1.Volume, error) {
 func (s *Stats) api(pod PodRef, clock frame) statsapi.PodStats {
 	stats := statsapi.PodStats{
 		PodRef:           statsapi.PodReference{Namespace: pod.Namespace, Name: pod.Name, UID: string(pod.UID)},
-		EphemeralStorage: s.Ephemeral.api(),
+		EphemeralStorage: s.Ephemeral.api(), Swap: swapFrom(s.Swap), IO: ioFrom(s.IOStall),
 	}
 	if s.Memory != nil || s.Age != nil {
-		stats.Memory = &statsapi.MemoryStats{WorkingSetBytes: s.Memory, Time: metav1.NewTime(clock.time(s.Age))}
+		stats.Memory = &statsapi.MemoryStats{WorkingSetBytes: s.Memory, Time: metav1.NewTime(clock.time(s.Age)), PSI: s.MemoryStall.api()}
 	}
 	if s.Processes != nil {
 		stats.ProcessStats = &statsapi.ProcessStats{ProcessCount: s.Processes}
 	}
 	for _, c := range s.Containers {
-		container := statsapi.ContainerStats{Name: c.Name, Rootfs: c.Rootfs.api(), Logs: c.Logs.api()}
-		if c.Memory != nil {
-			container.Memory = &statsapi.MemoryStats{WorkingSetBytes: c.Memory}
+		container := statsapi.ContainerStats{Name: c.Name, Rootfs: c.Rootfs.api(), Logs: c.Logs.api(), Swap: swapFrom(c.Swap), IO: ioFrom(c.IOStall)}
+		if c.Memory != nil || c.MemoryStall != nil {
+			container.Memory = &statsapi.MemoryStats{WorkingSetBytes: c.Memory, PSI: c.MemoryStall.api()}
 		}
 		stats.Containers = append(stats.Containers, container)
 	}

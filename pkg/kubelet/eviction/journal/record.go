@@ -104,6 +104,9 @@ type Wake struct {
 type Observation struct {
 	Available int64 `json:"available"`
 	Capacity  int64 `json:"capacity"`
+	// Reclaimable is what the kernel could make available besides; it counts with
+	// EvictionReclaimableMemory while nobody waits for memory.
+	Reclaimable int64 `json:"reclaimable,omitempty"`
 	// Age of the numbers; absent where the source does not say.
 	Age *Seconds `json:"age,omitempty"`
 	// Source is empty for the summary, and SourceConfirmed for one of which a probe
@@ -130,6 +133,9 @@ func (o Observations) MarshalJSON() ([]byte, error) {
 			line.WriteByte(',')
 		}
 		fmt.Fprintf(&line, `"%s":{"available":%d,"capacity":%d`, signal, observation.Available, observation.Capacity)
+		if observation.Reclaimable != 0 {
+			fmt.Fprintf(&line, `,"reclaimable":%d`, observation.Reclaimable)
+		}
 		if observation.Age != nil {
 			fmt.Fprintf(&line, `,"age":%s`, *observation.Age)
 		}

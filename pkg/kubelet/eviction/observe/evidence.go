@@ -62,11 +62,23 @@ func known(n *uint64, capacity int64) Use {
 // inodes. More than the capacity cannot be true, and of memory and processes
 // nothing cannot be either, as long as the pod runs (#110611). Parts that are
 // missing count as nothing unless all of them are. stats may be nil.
-func Held(pod *v1.Pod, stats *statsapi.PodStats, resource v1.ResourceName, parts Parts, capacity int64) Use {
+//
+// Of a signal of pressure it is the pod's own share of the stall: what it waited for
+// itself is what its end makes good, at the most.
+func Held(pod *v1.Pod, stats *statsapi.PodStats, traits Traits, parts Parts, capacity int64) Use {
 	if stats == nil {
 		return Use{}
 	}
+	if traits.Stall != NoStall {
+		return podStall(stats, traits.Resource, traits.Stall)
+	}
+	resource := traits.Resource
 	switch resource {
+	case ResourceSwap:
+		if use := swapUsed(stats); use.Known && (capacity <= 0 || use.Amount <= capacity) {
+			return use
+		}
+		return Use{}
 	case v1.ResourceMemory:
 		if use := workingSetOf(stats); use.Known && (capacity <= 0 || use.Amount <= capacity) {
 			return something(use)

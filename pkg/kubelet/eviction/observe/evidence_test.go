@@ -92,7 +92,7 @@ func TestHeld(t *testing.T) {
 		{"underflowed", &statsapi.PodStats{Memory: &statsapi.MemoryStats{WorkingSetBytes: n(math.MaxUint64)}}, v1.ResourceMemory, 0, observe.Use{}},
 		{"no files", &statsapi.PodStats{Containers: []statsapi.ContainerStats{{Rootfs: &statsapi.FsStats{UsedBytes: n(0)}}}}, v1.ResourceEphemeralStorage, everything, some(0)},
 	} {
-		if got := observe.Held(pod, test.stats, test.resource, test.parts, 100); got != test.want {
+		if got := observe.Held(pod, test.stats, observe.Traits{Resource: test.resource}, test.parts, 100); got != test.want {
 			t.Errorf("%s: %+v, want %+v", test.name, got, test.want)
 		}
 	}
@@ -135,7 +135,7 @@ func TestRemembered(t *testing.T) {
 		want  bool
 	}{{time.Second, true}, {2 * time.Minute, true}, {2*time.Minute + time.Second, false}} {
 		memory := memory.Remember(pods, without, start.Add(test.after))
-		if got := without.Recalling(memory).Recalled("a") != nil; got != test.want {
+		if got := without.Recalling(memory, nil, time.Time{}).Recalled("a") != nil; got != test.want {
 			t.Errorf("after %v: recalled %v", test.after, got)
 		}
 	}

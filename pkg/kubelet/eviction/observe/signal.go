@@ -32,6 +32,33 @@ const (
 	ResourcePIDs   v1.ResourceName = "pids"
 )
 
+// Resources of EvictionPressureSignals.
+const (
+	ResourceSwap v1.ResourceName = "swap"
+	ResourceIO   v1.ResourceName = "io"
+)
+
+// Signals of EvictionPressureSignals. Those of pressure are the share of time that
+// tasks stood still for want of the resource, in percent: some of them, or all at
+// once, as an average over 10 or 60 seconds (PSI, Documentation/accounting/psi.rst).
+// CPU pressure is none: a CPU that everybody wants is well used, and no eviction
+// follows from it.
+const (
+	SignalMemoryPressureSome10    evictionapi.Signal = "memory.pressure.some.avg10"
+	SignalMemoryPressureSome60    evictionapi.Signal = "memory.pressure.some.avg60"
+	SignalMemoryPressureFull10    evictionapi.Signal = "memory.pressure.full.avg10"
+	SignalMemoryPressureFull60    evictionapi.Signal = "memory.pressure.full.avg60"
+	SignalIOPressureSome10        evictionapi.Signal = "io.pressure.some.avg10"
+	SignalIOPressureSome60        evictionapi.Signal = "io.pressure.some.avg60"
+	SignalIOPressureFull10        evictionapi.Signal = "io.pressure.full.avg10"
+	SignalIOPressureFull60        evictionapi.Signal = "io.pressure.full.avg60"
+	SignalSwapAvailable           evictionapi.Signal = "swap.available"
+	SignalAllocatablePIDAvailable evictionapi.Signal = "allocatablePid.available"
+)
+
+// OpGreaterThan is the operator of signals that are short when they are high.
+const OpGreaterThan evictionapi.ThresholdOperator = "GreaterThan"
+
 // Filesystem is one of the filesystems that signals watch; in a given layout
 // several of them may be one and the same.
 type Filesystem uint8
@@ -56,19 +83,41 @@ type Traits struct {
 	Filesystem Filesystem
 	// Format is how an available amount of the signal is written.
 	Format resource.Format
+	// Stall says which pressure the signal is; NoStall for amounts.
+	Stall Stall
+	// Extra: the signal needs EvictionPressureSignals.
+	Extra bool
+}
+
+// Operator returns how the signal is compared with a threshold.
+func (t Traits) Operator() evictionapi.ThresholdOperator {
+	if t.Stall != NoStall {
+		return OpGreaterThan
+	}
+	return evictionapi.OpLessThan
 }
 
 // signals holds every signal that a threshold can watch.
 var signals = [...]Traits{
-	{evictionapi.SignalMemoryAvailable, v1.ResourceMemory, v1.NodeMemoryPressure, NoFilesystem, resource.BinarySI},
-	{evictionapi.SignalAllocatableMemoryAvailable, v1.ResourceMemory, v1.NodeMemoryPressure, NoFilesystem, resource.BinarySI},
-	{evictionapi.SignalNodeFsAvailable, v1.ResourceEphemeralStorage, v1.NodeDiskPressure, NodeFs, resource.BinarySI},
-	{evictionapi.SignalNodeFsInodesFree, ResourceInodes, v1.NodeDiskPressure, NodeFs, resource.DecimalSI},
-	{evictionapi.SignalImageFsAvailable, v1.ResourceEphemeralStorage, v1.NodeDiskPressure, ImageFs, resource.BinarySI},
-	{evictionapi.SignalImageFsInodesFree, ResourceInodes, v1.NodeDiskPressure, ImageFs, resource.DecimalSI},
-	{evictionapi.SignalContainerFsAvailable, v1.ResourceEphemeralStorage, v1.NodeDiskPressure, ContainerFs, resource.BinarySI},
-	{evictionapi.SignalContainerFsInodesFree, ResourceInodes, v1.NodeDiskPressure, ContainerFs, resource.DecimalSI},
-	{evictionapi.SignalPIDAvailable, ResourcePIDs, v1.NodePIDPressure, NoFilesystem, resource.DecimalSI},
+	{Signal: evictionapi.SignalMemoryAvailable, Resource: v1.ResourceMemory, Condition: v1.NodeMemoryPressure, Format: resource.BinarySI},
+	{Signal: evictionapi.SignalAllocatableMemoryAvailable, Resource: v1.ResourceMemory, Condition: v1.NodeMemoryPressure, Format: resource.BinarySI},
+	{Signal: evictionapi.SignalNodeFsAvailable, Resource: v1.ResourceEphemeralStorage, Condition: v1.NodeDiskPressure, Filesystem: NodeFs, Format: resource.BinarySI},
+	{Signal: evictionapi.SignalNodeFsInodesFree, Resource: ResourceInodes, Condition: v1.NodeDiskPressure, Filesystem: NodeFs, Format: resource.DecimalSI},
+	{Signal: evictionapi.SignalImageFsAvailable, Resource: v1.ResourceEphemeralStorage, Condition: v1.NodeDiskPressure, Filesystem: ImageFs, Format: resource.BinarySI},
+	{Signal: evictionapi.SignalImageFsInodesFree, Resource: ResourceInodes, Condition: v1.NodeDiskPressure, Filesystem: ImageFs, Format: resource.DecimalSI},
+	{Signal: evictionapi.SignalContainerFsAvailable, Resource: v1.ResourceEphemeralStorage, Condition: v1.NodeDiskPressure, Filesystem: ContainerFs, Format: resource.BinarySI},
+	{Signal: evictionapi.SignalContainerFsInodesFree, Resource: ResourceInodes, Condition: v1.NodeDiskPressure, Filesystem: ContainerFs, Format: resource.DecimalSI},
+	{Signal: evictionapi.SignalPIDAvailable, Resource: ResourcePIDs, Condition: v1.NodePIDPressure, Format: resource.DecimalSI},
+	{Signal: SignalMemoryPressureFull10, Resource: v1.ResourceMemory, Condition: v1.NodeMemoryPressure, Format: resource.DecimalSI, Stall: FullAvg10, Extra: true},
+	{Signal: SignalMemoryPressureFull60, Resource: v1.ResourceMemory, Condition: v1.NodeMemoryPressure, Format: resource.DecimalSI, Stall: FullAvg60, Extra: true},
+	{Signal: SignalMemoryPressureSome10, Resource: v1.ResourceMemory, Condition: v1.NodeMemoryPressure, Format: resource.DecimalSI, Stall: SomeAvg10, Extra: true},
+	{Signal: SignalMemoryPressureSome60, Resource: v1.ResourceMemory, Condition: v1.NodeMemoryPressure, Format: resource.DecimalSI, Stall: SomeAvg60, Extra: true},
+	{Signal: SignalSwapAvailable, Resource: ResourceSwap, Condition: v1.NodeMemoryPressure, Format: resource.BinarySI, Extra: true},
+	{Signal: SignalAllocatablePIDAvailable, Resource: ResourcePIDs, Condition: v1.NodePIDPressure, Format: resource.DecimalSI, Extra: true},
+	{Signal: SignalIOPressureFull10, Resource: ResourceIO, Condition: v1.NodeDiskPressure, Format: resource.DecimalSI, Stall: FullAvg10, Extra: true},
+	{Signal: SignalIOPressureFull60, Resource: ResourceIO, Condition: v1.NodeDiskPressure, Format: resource.DecimalSI, Stall: FullAvg60, Extra: true},
+	{Signal: SignalIOPressureSome10, Resource: ResourceIO, Condition: v1.NodeDiskPressure, Format: resource.DecimalSI, Stall: SomeAvg10, Extra: true},
+	{Signal: SignalIOPressureSome60, Resource: ResourceIO, Condition: v1.NodeDiskPressure, Format: resource.DecimalSI, Stall: SomeAvg60, Extra: true},
 }
 
 // place is the row of each signal in the table.

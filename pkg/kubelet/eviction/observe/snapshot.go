@@ -33,6 +33,10 @@ import (
 type Observation struct {
 	Available int64
 	Capacity  int64
+	// Reclaimable is what the kernel could make available besides without taking it
+	// from anybody: page cache and slab, less what it keeps for itself. It is 0 unless
+	// EvictionReclaimableMemory asks for it.
+	Reclaimable int64
 	// Time is when the numbers were taken; zero where the source does not say.
 	Time time.Time
 }
@@ -57,6 +61,9 @@ type Snapshot struct {
 	pods         map[string]*statsapi.PodStats
 	// recalled are stats from a while ago, of pods that may have none now.
 	recalled Memory
+	// earlier is what was remembered before.
+	earlier Memory
+	at      time.Time
 }
 
 // NewSnapshot makes a Snapshot of observations and pods' stats, as a record has them.
@@ -97,10 +104,27 @@ func (m Memory) Remember(pods []*v1.Pod, seen Snapshot, now time.Time) Memory {
 	return after
 }
 
-// Recalling returns the snapshot with what is remembered beside it.
-func (s Snapshot) Recalling(m Memory) Snapshot {
-	s.recalled = m
+// Recalling returns the snapshot with what is remembered beside it, and what had been
+// before that.
+func (s Snapshot) Recalling(m, earlier Memory, now time.Time) Snapshot {
+	s.recalled, s.earlier, s.at = m, earlier, now
 	return s
+}
+
+// Growth returns by how much a pod's memory has grown since it was last seen, in
+// bytes a second; 0 when it has not, or nobody knows.
+func (s Snapshot) Growth(uid types.UID) int64 {
+	before, found := s.earlier[uid]
+	now := s.PodStats(uid)
+	elapsed := s.at.Sub(before.At).Seconds()
+	if !found || now == nil || elapsed <= 0 {
+		return 0
+	}
+	held, heldBefore := workingSetOf(now), workingSetOf(before.Stats)
+	if !held.Known || !heldBefore.Known {
+		return 0
+	}
+	return max(0, int64(float64(held.Amount-heldBefore.Amount)/elapsed))
 }
 
 // Recalled returns the last stats of a pod that said something; nil when there

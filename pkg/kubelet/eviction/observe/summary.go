@@ -74,6 +74,8 @@ func (r *Reader) FromSummary(summary *statsapi.Summary, memory MemorySource) Sna
 		s.observeFs(evictionapi.SignalImageFsAvailable, evictionapi.SignalImageFsInodesFree, runtime.ImageFs)
 		s.observeFs(evictionapi.SignalContainerFsAvailable, evictionapi.SignalContainerFsInodesFree, runtime.ContainerFs)
 	}
+	s.observeStalls(node)
+	s.observeSwap(node.Swap)
 	if limit := node.Rlimit; limit != nil && limit.MaxPID != nil && limit.NumOfRunningProcesses != nil {
 		s.Observations[evictionapi.SignalPIDAvailable] = Observation{
 			Available: *limit.MaxPID - *limit.NumOfRunningProcesses,

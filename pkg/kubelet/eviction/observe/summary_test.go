@@ -98,7 +98,10 @@ func TestEverySignalHasTraits(t *testing.T) {
 			t.Errorf("%s has no traits", signal)
 		}
 	}
-	if got, want := len(observe.Signals()), len(evictionapi.OpForSignal); got != want {
-		t.Errorf("%d signals, upstream has %d", got, want)
+	for _, signal := range observe.Signals() {
+		traits, _ := observe.TraitsOf(signal)
+		if operator, upstreams := evictionapi.OpForSignal[signal]; upstreams == traits.Extra || upstreams && operator != traits.Operator() {
+			t.Errorf("%s: upstream has it: %t, with the operator %q; its traits are %+v", signal, upstreams, operator, traits)
+		}
 	}
 }

@@ -39,6 +39,11 @@ type Order struct {
 	// OwnUnits: inodes are compared with inodes. Upstream deducts a request in
 	// bytes from them.
 	OwnUnits bool
+	// Swap: what a pod holds in swap counts as its memory. Upstream leaves out what it
+	// made the node swap.
+	Swap bool
+	// Traits of the signal that is short.
+	Traits observe.Traits
 }
 
 // Group says how a pod's use stands against its request.
@@ -68,6 +73,9 @@ type Keys struct {
 	Excess observe.Amount
 	// Processes comes instead of it for process IDs, the largest first.
 	Processes uint64
+	// Growth comes after all that for signals of pressure, the largest first: bytes of
+	// memory a second.
+	Growth int64
 }
 
 // Compare returns a negative number when a pod with keys k goes before one with
@@ -91,7 +99,7 @@ func (k Keys) Compare(other Keys) int {
 	// Upstream subtracts one count from the other and takes the result for
 	// signed. For numbers of processes that is a comparison; for numbers that
 	// cannot be true it gives the same nonsense here as there.
-	return cmp.Compare(int64(other.Processes-k.Processes), 0)
+	return cmp.Or(cmp.Compare(int64(other.Processes-k.Processes), 0), cmp.Compare(other.Growth, k.Growth))
 }
 
 // Candidate is a pod with its place in the order.
@@ -116,13 +124,16 @@ func (o Order) KeysOf(pod *v1.Pod, stats *statsapi.PodStats, podLevelResources b
 	if stats == nil {
 		return keys
 	}
+	if o.Traits.Extra {
+		return o.extraKeys(keys, pod, stats, podLevelResources)
+	}
 
 	request := Request(pod, o.Resource, podLevelResources)
 	deducted := request
 	var used observe.Amount
 	switch o.Resource {
 	case v1.ResourceMemory:
-		used = observe.WorkingSet(stats.Memory)
+		used = o.memory(stats)
 	case observe.ResourceInodes:
 		used = observe.DiskUsed(pod, stats, o.Parts).Of(o.Resource)
 		// Upstream deducts the request in bytes from the number of inodes.
@@ -137,6 +148,30 @@ func (o Order) KeysOf(pod *v1.Pod, stats *statsapi.PodStats, podLevelResources b
 		keys.Group = AboveRequest
 	}
 	keys.Excess = used.Sub(deducted)
+	return keys
+}
+
+// memory is what a pod uses of it.
+func (o Order) memory(stats *statsapi.PodStats) observe.Amount {
+	used := observe.WorkingSet(stats.Memory)
+	if o.Swap {
+		used = used.Add(observe.SwapUsed(stats))
+	}
+	return used
+}
+
+// extraKeys are those for the signals of EvictionPressureSignals: of memory and swap,
+// pods above their memory request come first; then what counts is the pod's own share
+// of the stall, or what it holds in swap.
+func (o Order) extraKeys(keys Keys, pod *v1.Pod, stats *statsapi.PodStats, podLevelResources bool) Keys {
+	keys.Group = NotCompared
+	if o.Resource == v1.ResourceMemory || o.Resource == observe.ResourceSwap {
+		keys.Group = WithinRequest
+		if o.memory(stats).Cmp(Request(pod, v1.ResourceMemory, podLevelResources)) > 0 {
+			keys.Group = AboveRequest
+		}
+	}
+	keys.Excess = observe.Units(observe.Held(pod, stats, o.Traits, o.Parts, 0).Amount)
 	return keys
 }
 

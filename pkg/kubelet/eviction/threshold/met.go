@@ -27,9 +27,16 @@ import (
 )
 
 // Quantity returns the amount below which the threshold is met, for a capacity
-// in the signal's unit.
+// in the signal's unit. Of a signal that is short when it is high, it is what must be
+// left of the capacity: 80 of 100 for a pressure above 20 %.
 func Quantity(t evictionapi.Threshold, capacity int64) *resource.Quantity {
-	return evictionapi.GetThresholdQuantity(t.Value, observe.Quantity(t.Signal, capacity))
+	quantity := evictionapi.GetThresholdQuantity(t.Value, observe.Quantity(t.Signal, capacity))
+	if t.Operator == observe.OpGreaterThan {
+		left := observe.Quantity(t.Signal, capacity)
+		left.Sub(*quantity)
+		return left
+	}
+	return quantity
 }
 
 // Goal returns the amount at which a threshold that has been met counts as
@@ -43,7 +50,7 @@ func Goal(t evictionapi.Threshold, capacity int64) *resource.Quantity {
 }
 
 // Met says whether less is available than the threshold allows. A threshold
-// with another operator than "less than" is never met.
+// with an operator that nobody knows is never met.
 func Met(t evictionapi.Threshold, seen observe.Observation) bool {
 	return below(t, seen, Quantity)
 }
@@ -54,7 +61,12 @@ func Unresolved(t evictionapi.Threshold, seen observe.Observation) bool {
 }
 
 func below(t evictionapi.Threshold, seen observe.Observation, limit func(evictionapi.Threshold, int64) *resource.Quantity) bool {
-	return t.Operator == evictionapi.OpLessThan && limit(t, seen.Capacity).CmpInt64(seen.Available) > 0
+	return Watched(t) && limit(t, seen.Capacity).CmpInt64(seen.Available) > 0
+}
+
+// Watched says whether the threshold can be met at all: its operator is known.
+func Watched(t evictionapi.Threshold) bool {
+	return t.Operator == evictionapi.OpLessThan || t.Operator == observe.OpGreaterThan
 }
 
 // Standing is what is remembered of a threshold that was met in a pass.

@@ -37,6 +37,8 @@ type Prober struct {
 	hurry   chan struct{}
 	watched []watched
 	faulty  map[evictionapi.Signal]bool
+	// reclaimable: what the kernel could make available counts while nobody waits.
+	reclaimable bool
 
 	// mu guards latest, which others ask for: what was last read of each signal
 	// that could be.
@@ -52,16 +54,20 @@ type watched struct {
 	limit, capacity int64
 }
 
-// NewProber returns a prober for the thresholds of "less than" among some.
+// NewProber returns a prober for the thresholds among some that can be met.
 func NewProber(probe observe.Probe, thresholds []evictionapi.Threshold, waker *Waker) *Prober {
 	p := &Prober{probe: probe, waker: waker, hurry: make(chan struct{}, 1), faulty: map[evictionapi.Signal]bool{}, latest: observe.Observations{}}
 	for _, t := range thresholds {
-		if t.Operator == evictionapi.OpLessThan {
+		if threshold.Watched(t) {
 			p.watched = append(p.watched, watched{Threshold: t, capacity: -1})
 		}
 	}
 	return p
 }
+
+// CountReclaimable makes the prober count as available what EvictionReclaimableMemory
+// does. It is for before Run.
+func (p *Prober) CountReclaimable() { p.reclaimable = true }
 
 // Hurry makes the prober look at once, since something happened. It never blocks.
 func (p *Prober) Hurry() {
@@ -101,17 +107,7 @@ func (p *Prober) Run(ctx context.Context) {
 func (p *Prober) look(ctx context.Context) time.Duration {
 	next := slowestPace
 	var crossed observe.Observations
-	for _, signal := range p.probe.Signals() {
-		if !p.watches(signal) {
-			continue
-		}
-		seen, err := p.probe.Read(signal)
-		p.noteFault(ctx, signal, err)
-		if err != nil {
-			continue
-		}
-		seen.Time = time.Now()
-		p.note(signal, seen)
+	for signal, seen := range p.read(ctx) {
 		for i := range p.watched {
 			w := &p.watched[i]
 			if w.Signal != signal {
@@ -126,7 +122,7 @@ func (p *Prober) look(ctx context.Context) time.Duration {
 				if crossed == nil {
 					crossed = observe.Observations{}
 				}
-				crossed[signal] = seen
+				crossed[signal] = p.raw(signal)
 			}
 		}
 	}
@@ -136,7 +132,40 @@ func (p *Prober) look(ctx context.Context) time.Duration {
 	return next
 }
 
+// read reads every signal that is watched, as it is to be counted. What was read of
+// each is noted as it is.
+func (p *Prober) read(ctx context.Context) observe.Observations {
+	counted := make(observe.Observations, len(p.watched))
+	for _, signal := range p.probe.Signals() {
+		if !p.watches(signal) {
+			continue
+		}
+		seen, err := p.probe.Read(signal)
+		p.noteFault(ctx, signal, err)
+		if err != nil {
+			continue
+		}
+		seen.Time = time.Now()
+		p.note(signal, seen)
+		counted[signal] = seen
+	}
+	if p.reclaimable {
+		counted.CountReclaimable()
+	}
+	return counted
+}
+
+// raw is what was last read of a signal.
+func (p *Prober) raw(signal evictionapi.Signal) observe.Observation {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.latest[signal]
+}
+
 func (p *Prober) watches(signal evictionapi.Signal) bool {
+	if p.reclaimable && signal == observe.SignalMemoryPressureFull10 {
+		return true
+	}
 	for i := range p.watched {
 		if p.watched[i].Signal == signal {
 			return true

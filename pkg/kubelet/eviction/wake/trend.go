@@ -44,7 +44,7 @@ func (t *Trends) Next(thresholds []evictionapi.Threshold, seen observe.Observati
 		now, found := seen[watched.Signal]
 		before, foundBefore := t.last[watched.Signal]
 		elapsed := now.Time.Sub(before.Time)
-		if !found || !foundBefore || elapsed <= 0 || watched.Operator != evictionapi.OpLessThan || probed(watched.Signal) {
+		if !found || !foundBefore || elapsed <= 0 || !threshold.Watched(watched) || probed(watched.Signal) {
 			continue
 		}
 		headroom := now.Available - threshold.Quantity(watched, now.Capacity).Value()

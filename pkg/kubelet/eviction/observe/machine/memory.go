@@ -28,11 +28,15 @@ import (
 )
 
 // memoryFiles are the names of what a memory cgroup shows.
-type memoryFiles struct{ usage, limit, inactive string }
+type memoryFiles struct {
+	usage, limit, inactive, active string
+	// slab is empty where it is not shown.
+	slab string
+}
 
 var (
-	memoryV1 = memoryFiles{usage: "memory.usage_in_bytes", limit: "memory.limit_in_bytes", inactive: "total_inactive_file"}
-	memoryV2 = memoryFiles{usage: "memory.current", limit: "memory.max", inactive: "inactive_file"}
+	memoryV1 = memoryFiles{usage: "memory.usage_in_bytes", limit: "memory.limit_in_bytes", inactive: "total_inactive_file", active: "total_active_file"}
+	memoryV2 = memoryFiles{usage: "memory.current", limit: "memory.max", inactive: "inactive_file", active: "active_file", slab: "slab_reclaimable"}
 )
 
 // hierarchy is where the memory cgroups of a machine are.

@@ -43,11 +43,19 @@ type reader interface {
 	close()
 }
 
+// reclaimable reads what of a signal the kernel could make available besides.
+type reclaimable interface {
+	reclaimable() (int64, error)
+	close()
+}
+
 // Probe is the machine's own observe.Probe. Filesystems may be added while it is
 // in use; its other methods belong to one goroutine.
 type Probe struct {
 	mu      sync.RWMutex
 	readers map[evictionapi.Signal]reader
+	// reclaimable is what AddReclaimable found.
+	reclaimable map[evictionapi.Signal]reclaimable
 }
 
 var _ observe.Probe = &Probe{}
@@ -69,13 +77,17 @@ func (p *Probe) Signals() []evictionapi.Signal {
 // which for a network filesystem may be for ever.
 func (p *Probe) Read(signal evictionapi.Signal) (observe.Observation, error) {
 	p.mu.RLock()
-	r := p.readers[signal]
+	r, besides := p.readers[signal], p.reclaimable[signal]
 	p.mu.RUnlock()
 	if r == nil {
 		return observe.Observation{}, fmt.Errorf("%s has no probe", signal)
 	}
 	available, capacity, err := r.read()
-	return observe.Observation{Available: available, Capacity: capacity}, err
+	o := observe.Observation{Available: available, Capacity: capacity}
+	if err == nil && besides != nil {
+		o.Reclaimable, err = besides.reclaimable()
+	}
+	return o, err
 }
 
 // add makes a signal readable, if the first read works; otherwise it says why not.
@@ -98,4 +110,8 @@ func (p *Probe) Close() {
 		r.close()
 	}
 	clear(p.readers)
+	for _, besides := range p.reclaimable {
+		besides.close()
+	}
+	clear(p.reclaimable)
 }

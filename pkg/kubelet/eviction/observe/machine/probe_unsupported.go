@@ -38,3 +38,9 @@ func (*Probe) AddFilesystem(observe.Filesystem, string) error { return errNoProb
 
 // PodMemory is not supported.
 func (Roots) PodMemory(string) (int64, error) { return 0, errNoProbes }
+
+// AddExtraSignals is not supported.
+func (*Probe) AddExtraSignals(Roots, string) []error { return []error{errNoProbes} }
+
+// AddReclaimable is not supported.
+func (*Probe) AddReclaimable(Roots, string) []error { return []error{errNoProbes} }
