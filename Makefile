@@ -74,8 +74,9 @@ test-e2e-upstream: ## Run upstream's node e2e eviction specs on a sandboxed node
 	@hack/e2e-upstream.sh $(KUBELET) $(FOCUS)
 
 .PHONY: fuzz
-fuzz: ## Fuzz the parser of thresholds for a minute.
-	@go test -run '^$$' -fuzz FuzzParse -fuzztime 1m ./pkg/kubelet/eviction/threshold
+fuzz: ## Fuzz the parsers of thresholds, a minute each.
+	@for target in FuzzParse FuzzPercentage; do \
+	  go test -run '^$$' -fuzz "^$$target$$" -fuzztime 1m ./pkg/kubelet/eviction/threshold; done
 
 .PHONY: bench
 bench: ## Measure a pass beside one of upstream's and print the ratios.

@@ -22,14 +22,11 @@ package threshold
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
 
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/observe"
@@ -54,42 +51,35 @@ type Settings struct {
 	GuardAllocatable bool
 }
 
-// Names of the configuration's maps, for messages.
+// Names of the configuration's maps.
 const (
-	evictionHard            = "evictionHard"
-	evictionSoft            = "evictionSoft"
-	evictionSoftGracePeriod = "evictionSoftGracePeriod"
-	evictionMinimumReclaim  = "evictionMinimumReclaim"
+	EvictionHard            = "evictionHard"
+	EvictionSoft            = "evictionSoft"
+	EvictionSoftGracePeriod = "evictionSoftGracePeriod"
+	EvictionMinimumReclaim  = "evictionMinimumReclaim"
 )
 
 // Parse returns the thresholds of the settings: hard ones, soft ones, then
 // those on allocatable memory, each kind in the order of the signals' table.
-// The error holds every fault that was found, each with the map, the signal
-// and the text.
+// The error holds a Fault for everything that was found, each with the map, the
+// signal, the text and what is allowed; Faults takes them apart.
 func Parse(s Settings) ([]evictionapi.Threshold, error) {
-	var faults []error
-	collect := func(err error) {
-		if err != nil {
-			faults = append(faults, err)
-		}
-	}
-	hard, err := parseThresholds(evictionHard, s.Hard)
-	collect(err)
-	soft, err := parseThresholds(evictionSoft, s.Soft)
-	collect(err)
-	graces, err := parseAll(evictionSoftGracePeriod, s.SoftGracePeriod, parseGrace)
-	collect(err)
-	reclaims, err := parseAll(evictionMinimumReclaim, s.MinimumReclaim, parseMinimumReclaim)
-	collect(err)
+	hard, faults := parseThresholds(EvictionHard, s.Hard)
+	soft, more := parseThresholds(EvictionSoft, s.Soft)
+	faults = append(faults, more...)
+	graces, more := parseAll(EvictionSoftGracePeriod, s.SoftGracePeriod, parseGrace)
+	faults = append(faults, more...)
+	reclaims, more := parseAll(EvictionMinimumReclaim, s.MinimumReclaim, parseMinimumReclaim)
+	faults = append(faults, more...)
 	for i := range soft {
-		grace, given := graces[soft[i].Signal]
-		if _, written := s.SoftGracePeriod[string(soft[i].Signal)]; !given && !written {
-			collect(fmt.Errorf("%s: %s has no grace period; set one in %s", evictionSoft, soft[i].Signal, evictionSoftGracePeriod))
+		signal := string(soft[i].Signal)
+		if _, written := s.SoftGracePeriod[signal]; !written {
+			faults = append(faults, &Fault{Kind: NoGrace, Map: EvictionSoft, Signal: signal, Text: s.Soft[signal], Problem: "no grace period", Allowed: "a soft threshold with a duration in " + EvictionSoftGracePeriod})
 		}
-		soft[i].GracePeriod = grace
+		soft[i].GracePeriod = graces[soft[i].Signal]
 	}
 	if len(faults) > 0 {
-		return nil, errors.Join(faults...)
+		return nil, joined(faults)
 	}
 
 	all := append(append([]evictionapi.Threshold{}, hard...), soft...)
@@ -122,11 +112,10 @@ func Hard(t evictionapi.Threshold) bool {
 	return t.GracePeriod == 0
 }
 
-func parseThresholds(name string, texts map[string]string) ([]evictionapi.Threshold, error) {
-	values, err := parseAll(name, texts, parseValue)
-	if err != nil {
-		return nil, err
-	}
+// parseThresholds parses evictionHard or evictionSoft. The thresholds that are
+// good are returned beside the faults of the others.
+func parseThresholds(name string, texts map[string]string) ([]evictionapi.Threshold, []*Fault) {
+	values, faults := parseAll(name, texts, parseValue)
 	var thresholds []evictionapi.Threshold
 	for _, signal := range observe.Signals() {
 		if value, given := values[signal]; given && value != nil {
@@ -137,28 +126,35 @@ func parseThresholds(name string, texts map[string]string) ([]evictionapi.Thresh
 			})
 		}
 	}
-	return thresholds, nil
+	return thresholds, faults
 }
+
+// parser makes a value of a text, and says what is allowed. The error says what is
+// wrong with the text.
+type parser[T any] func(text string, u unit) (value T, allowed string, err error)
 
 // parseAll parses one map of the configuration. Faults are in the order of the
 // keys, so that the same configuration always gives the same error.
-func parseAll[T any](name string, texts map[string]string, parse func(string) (T, error)) (map[evictionapi.Signal]T, error) {
+func parseAll[T any](name string, texts map[string]string, parse parser[T]) (map[evictionapi.Signal]T, []*Fault) {
 	values := make(map[evictionapi.Signal]T, len(texts))
-	var faults []error
+	var faults []*Fault
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
-		signal := evictionapi.Signal(key)
-		if _, known := observe.TraitsOf(signal); !known {
-			faults = append(faults, fmt.Errorf("%s: unsupported eviction signal %q; the signals are %s", name, key, signalNames()))
+		fault := &Fault{Kind: BadValue, Map: name, Signal: key, Text: texts[key]}
+		traits, known := observe.TraitsOf(evictionapi.Signal(key))
+		if !known {
+			fault.Kind, fault.Problem, fault.Allowed = UnknownSignal, "unsupported eviction signal", signalNames()
+			faults = append(faults, fault)
 			continue
 		}
-		value, err := parse(texts[key])
+		value, allowed, err := parse(texts[key], unitOf(traits))
 		if err != nil {
-			faults = append(faults, fmt.Errorf("%s: %s: %q: %w", name, key, texts[key], err))
+			fault.Problem, fault.Allowed = err.Error(), allowed
+			faults = append(faults, fault)
 			continue
 		}
-		values[signal] = value
+		values[traits.Signal] = value
 	}
-	return values, errors.Join(faults...)
+	return values, faults
 }
 
 func signalNames() string {
@@ -171,59 +167,50 @@ func signalNames() string {
 
 // parseValue parses what a signal must not fall below; nil when the text
 // leaves the signal unguarded.
-func parseValue(text string) (*evictionapi.ThresholdValue, error) {
+func parseValue(text string, u unit) (value *evictionapi.ThresholdValue, allowed string, err error) {
+	allowed = u.amounts + ", above 0, or a percentage from 0% to 100%"
 	if text == "0%" || text == "100%" {
-		return nil, nil
+		return nil, allowed, nil
 	}
 	if strings.HasSuffix(text, "%") {
-		percentage, err := Percentage(text)
-		switch {
-		case err != nil:
-			return nil, err
-		case percentage < 0 || percentage > 1:
-			return nil, errors.New("a percentage must lie between 0% and 100%")
+		fraction, err := Percentage(text)
+		if err == nil && (fraction < 0 || fraction > 1) {
+			err = errors.New("not between 0% and 100%")
 		}
-		return &evictionapi.ThresholdValue{Percentage: percentage}, nil
+		return &evictionapi.ThresholdValue{Percentage: fraction}, allowed, err
 	}
-	quantity, err := resource.ParseQuantity(text)
+	quantity, err := u.parse(text)
+	if err == nil && quantity.Sign() <= 0 {
+		err = errors.New("not above 0")
+	}
+	return &evictionapi.ThresholdValue{Quantity: &quantity}, allowed, err
+}
+
+func parseMinimumReclaim(text string, u unit) (value evictionapi.ThresholdValue, allowed string, err error) {
+	allowed = u.amounts + ", 0 or more, or a percentage above 0%"
+	if strings.HasSuffix(text, "%") {
+		fraction, err := Percentage(text)
+		if err == nil && fraction <= 0 {
+			err = errors.New("not above 0%")
+		}
+		return evictionapi.ThresholdValue{Percentage: fraction}, allowed, err
+	}
+	quantity, err := u.parse(text)
+	if err == nil && quantity.Sign() < 0 {
+		err = errors.New("negative")
+	}
+	return evictionapi.ThresholdValue{Quantity: &quantity}, allowed, err
+}
+
+func parseGrace(text string, _ unit) (grace time.Duration, allowed string, err error) {
+	grace, err = time.ParseDuration(text)
 	switch {
 	case err != nil:
-		return nil, err
-	case quantity.Sign() <= 0:
-		return nil, errors.New("a threshold must be above 0")
+		err = errors.New("not a duration")
+	case grace < 0:
+		err = errors.New("negative")
+	case grace == 0 && strings.HasPrefix(text, "-"):
+		err = errNegativeZero
 	}
-	return &evictionapi.ThresholdValue{Quantity: &quantity}, nil
-}
-
-// Percentage parses a text such as "12.5%" into a fraction, here 0.125.
-func Percentage(text string) (float32, error) {
-	value, err := strconv.ParseFloat(strings.TrimRight(text, "%"), 32)
-	if err != nil {
-		return 0, fmt.Errorf("not a percentage: %w", err)
-	}
-	// Upstream divides as a float32, and thresholds must not differ by a byte.
-	return float32(value) / 100, nil
-}
-
-func parseGrace(text string) (time.Duration, error) {
-	grace, err := time.ParseDuration(text)
-	if err == nil && grace < 0 {
-		return 0, errors.New("a grace period must not be negative")
-	}
-	return grace, err
-}
-
-func parseMinimumReclaim(text string) (evictionapi.ThresholdValue, error) {
-	if strings.HasSuffix(text, "%") {
-		percentage, err := Percentage(text)
-		if err == nil && percentage <= 0 {
-			err = errors.New("a percentage to reclaim must be above 0%")
-		}
-		return evictionapi.ThresholdValue{Percentage: percentage}, err
-	}
-	quantity, err := resource.ParseQuantity(text)
-	if err == nil && quantity.Sign() < 0 {
-		err = errors.New("an amount to reclaim must not be negative")
-	}
-	return evictionapi.ThresholdValue{Quantity: &quantity}, err
+	return grace, "a duration of 0 or more, such as 1m30s", err
 }
