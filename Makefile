@@ -75,7 +75,7 @@ test-e2e-upstream: ## Run upstream's node e2e eviction specs on a sandboxed node
 
 .PHONY: fuzz
 fuzz: ## Fuzz the parsers of thresholds, a minute each.
-	@for target in FuzzParse FuzzPercentage; do \
+	@for target in FuzzParse FuzzPercentage FuzzFindings; do \
 	  go test -run '^$$' -fuzz "^$$target$$" -fuzztime 1m ./pkg/kubelet/eviction/threshold; done
 
 .PHONY: bench

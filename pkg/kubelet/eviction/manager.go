@@ -49,13 +49,17 @@ import (
 type manager struct {
 	config             Config
 	localStorageLimits bool
-	clock              clock.WithTicker
-	summaries          stats.SummaryProvider
-	kill               act.Killer
-	collectors         act.Collectors
-	images             ImageGC
-	recorder           record.EventRecorder
-	nodeRef            *v1.ObjectReference
+	// written are the thresholds as the kubelet gave them; introduced is done once
+	// they have been logged.
+	written    []evictionapi.Threshold
+	introduced sync.Once
+	clock      clock.WithTicker
+	summaries  stats.SummaryProvider
+	kill       act.Killer
+	collectors act.Collectors
+	images     ImageGC
+	recorder   record.EventRecorder
+	nodeRef    *v1.ObjectReference
 	// readers are idle *observe.Reader; a pass has one to itself.
 	readers sync.Pool
 	waker   *wake.Waker
@@ -119,6 +123,7 @@ func newManager(summaries stats.SummaryProvider, config Config, kill KillPodFunc
 	return &manager{
 		config:             config,
 		localStorageLimits: localStorageLimits,
+		written:            slices.Clone(own),
 		clock:              clock,
 		summaries:          summaries,
 		kill:               act.Killer(kill),
@@ -169,6 +174,7 @@ func (m *manager) pass(ctx context.Context, why wake.Wake, diskInfo DiskInfoProv
 		seen = m.freshen(ctx, why, reader, seen, pods)
 		m.prompt.follow(watched.Thresholds, seen.Observations)
 	}
+	m.introduced.Do(func() { m.introduce(logger, policy, seen.Observations) })
 	taken := m.step(watched, pods, seen)
 	decision := taken.decision
 	m.tell(why, taken, watched, pods, seen)
