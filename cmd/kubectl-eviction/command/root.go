@@ -111,13 +111,4 @@ work.`,
 // commands are the subcommands.
 var commands = []func(Streams) *cobra.Command{
 	newExplain,
-	newPlot,
-	newReplay,
-	newSimulate,
-	newTop,
-}
-
-// warn writes a line to the error stream.
-func warn(to io.Writer, format string, args ...any) {
-	fmt.Fprintf(to, "warning: "+format+"\n", args...)
-}
+	newLint,

@@ -18,11 +18,13 @@ package threshold
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
 
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/observe"
 )
@@ -129,4 +131,22 @@ func Percentage(text string) (fraction float32, err error) {
 		return 0, errOverflow
 	}
 	return fraction, nil
+}
+
+// ParseAmount parses an amount of a signal, such as a capacity: bytes or a count,
+// above 0. The error says what is wrong and what is allowed.
+func ParseAmount(signal evictionapi.Signal, text string) (int64, error) {
+	traits, known := observe.TraitsOf(signal)
+	if !known {
+		return 0, fmt.Errorf("unsupported eviction signal %q", signal)
+	}
+	u := unitOf(traits)
+	quantity, err := u.parse(text)
+	if err == nil && quantity.Sign() <= 0 {
+		err = errors.New("not above 0")
+	}
+	if err != nil {
+		return 0, fmt.Errorf("%q: %w; allowed: %s", text, err, u.amounts)
+	}
+	return quantity.Value(), nil
 }
