@@ -210,13 +210,21 @@ func (l *linting) print(report *lint.Report) error {
 			fmt.Fprintf(out, ", %s", f.Where)
 		}
 		fmt.Fprintf(out, "\n  %s\n", f.Problem)
-		fmt.Fprintf(out, "  why: %s\n  fix: %s\n  see: %s\n", f.Reason, f.Fix, strings.Join(append(f.Reports, f.Doc), " "))
+		fmt.Fprintf(out, "  why: %s\n  fix: %s\n  see: %s\n", f.Reason, f.Fix, strings.Join(append(slices.Clone(f.Reports), f.Doc), " "))
 	}
 	fmt.Fprintln(out)
 	if len(report.Unknown) > 0 {
 		fmt.Fprintf(out, "Not everything could be looked at: the capacities of %s are not known; see --node-capacity.\n", strings.Join(report.Unknown, ", "))
 	}
-	fmt.Fprintf(out, "%d errors, %d warnings, %d notes\n", tally[threshold.Error], tally[threshold.Warning], tally[threshold.Note])
+	var counts []string
+	for _, severity := range []threshold.Severity{threshold.Error, threshold.Warning, threshold.Note} {
+		text := fmt.Sprintf("%d %s", tally[severity], severity)
+		if tally[severity] != 1 {
+			text += "s"
+		}
+		counts = append(counts, text)
+	}
+	fmt.Fprintln(out, strings.Join(counts, ", "))
 	return nil
 }
 

@@ -30,6 +30,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	kubeletconfigv1beta1 "k8s.io/kubelet/config/v1beta1"
+	kjson "sigs.k8s.io/json"
 	sigsyaml "sigs.k8s.io/yaml"
 
 	// The project's own gates are known, too.
@@ -149,9 +150,9 @@ func (d *document) fault(rule, path, problem, fix string) {
 }
 
 var (
-	unknownField = regexp.MustCompile(`unknown field "([^"]+)"`)
-	wrongType    = regexp.MustCompile(`cannot unmarshal (\S+) into Go struct field \S*?\.?KubeletConfiguration\.(\S+) of type (\S+)`)
-	firstLine    = regexp.MustCompile(`line (\d+): .*`)
+	quotedField = regexp.MustCompile(`field "([^"]+)"`)
+	wrongType   = regexp.MustCompile(`cannot unmarshal (\S+) into Go struct field \S*?\.?KubeletConfiguration\.(\S+) of type (\S+)`)
+	firstLine   = regexp.MustCompile(`line (\d+): .*`)
 )
 
 func duplicateText(err error) string {
@@ -161,23 +162,22 @@ func duplicateText(err error) string {
 	return err.Error()
 }
 
-// checkTypes decodes strictly, as the kubelet tries to, and then as leniently as it
-// does after that.
+// checkTypes decodes as the kubelet does: strictly at first, and where that fails
+// leniently. Names of fields are case-sensitive.
 func (d *document) checkTypes(text []byte) error {
-	strict := json.NewDecoder(bytes.NewReader(text))
-	strict.DisallowUnknownFields()
-	var config kubeletconfigv1beta1.KubeletConfiguration
-	if strict.Decode(&config) == nil {
-		return nil
-	}
-	if err := json.Unmarshal(text, &config); err != nil {
+	strictly, err := kjson.UnmarshalStrict(text, new(kubeletconfigv1beta1.KubeletConfiguration))
+	if err != nil {
 		if m := wrongType.FindStringSubmatch(err.Error()); m != nil {
 			return fmt.Errorf("%s: %s: a %s is written where %s is wanted", d.where(strings.ReplaceAll(m[2], ".", "/")), m[2], m[1], m[3])
 		}
 		return d.blame(err)
 	}
-	for _, field := range d.unknownFields() {
-		d.fault(RuleLenientDecoding, field, fmt.Sprintf("unknown field %q", strings.ReplaceAll(field, "/", ".")), "correct or remove it; see the KubeletConfiguration reference")
+	for _, fault := range strictly {
+		path := ""
+		if m := quotedField.FindStringSubmatch(fault.Error()); m != nil {
+			path = strings.ReplaceAll(m[1], ".", "/")
+		}
+		d.fault(RuleLenientDecoding, path, fault.Error(), "correct or remove it; see the reference of KubeletConfiguration")
 	}
 	return nil
 }
@@ -188,83 +188,12 @@ func (d *document) blame(err error) error {
 	for _, field := range slices.Sorted(maps.Keys(d.set)) {
 		text, marshalErr := json.Marshal(map[string]any{field: d.set[field]})
 		if marshalErr == nil {
-			if own := json.Unmarshal(text, new(kubeletconfigv1beta1.KubeletConfiguration)); own != nil {
+			if own := kjson.UnmarshalCaseSensitivePreserveInts(text, new(kubeletconfigv1beta1.KubeletConfiguration)); own != nil {
 				return fmt.Errorf("%s: %s: %w", d.where(field), field, own)
 			}
 		}
 	}
 	return fmt.Errorf("%s: %w", d.name, err)
-}
-
-// unknownFields lists the fields that a KubeletConfiguration does not have: each is
-// the first that strict decoding stumbles over once those before it are gone.
-func (d *document) unknownFields() []string {
-	rest := cloned(d.set)
-	var found []string
-	for len(found) < 100 {
-		text, err := json.Marshal(rest)
-		if err != nil {
-			return found
-		}
-		strict := json.NewDecoder(bytes.NewReader(text))
-		strict.DisallowUnknownFields()
-		m := []string(nil)
-		if err := strict.Decode(new(kubeletconfigv1beta1.KubeletConfiguration)); err != nil {
-			m = unknownField.FindStringSubmatch(err.Error())
-		}
-		if m == nil {
-			return found
-		}
-		path := remove(rest, "", m[1])
-		if path == "" {
-			return found
-		}
-		found = append(found, path)
-	}
-	return found
-}
-
-// remove takes a field of that name out, the outermost first, and returns its path.
-func remove(from map[string]any, path, field string) string {
-	if _, here := from[field]; here && !isField(path, field) {
-		delete(from, field)
-		return path + field
-	}
-	for _, key := range slices.Sorted(maps.Keys(from)) {
-		if inner, ok := from[key].(map[string]any); ok {
-			if at := remove(inner, path+key+"/", field); at != "" {
-				return at
-			}
-		}
-	}
-	return ""
-}
-
-// isField says whether the outermost fields have one of that name: strict decoding
-// then means another, further in.
-func isField(path, field string) bool {
-	if path != "" {
-		return false
-	}
-	text, err := json.Marshal(map[string]any{field: nil})
-	if err != nil {
-		return false
-	}
-	strict := json.NewDecoder(bytes.NewReader(text))
-	strict.DisallowUnknownFields()
-	return strict.Decode(new(kubeletconfigv1beta1.KubeletConfiguration)) == nil
-}
-
-func cloned(value map[string]any) map[string]any {
-	text, err := json.Marshal(value)
-	if err != nil {
-		return map[string]any{}
-	}
-	var copied map[string]any
-	if json.Unmarshal(text, &copied) != nil {
-		return map[string]any{}
-	}
-	return copied
 }
 
 // checkGates takes gates out that the kubelet would not start with. It must come

@@ -31,6 +31,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	kubeletconfigv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/kubernetes/pkg/kubelet/apis/config/v1beta1"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/threshold"
 )
@@ -190,7 +191,7 @@ func readDocument(path string, read func(string) ([]byte, error)) (*document, er
 func (d *document) decode(into *kubeletconfigv1beta1.KubeletConfiguration) error {
 	text, err := d.json()
 	if err == nil {
-		err = json.Unmarshal(text, into)
+		err = kjson.UnmarshalCaseSensitivePreserveInts(text, into)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", d.name, err)

@@ -23,7 +23,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
 
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/threshold"
@@ -118,13 +117,13 @@ func (l *linter) ofThresholds() []Finding {
 		Capacity: l.node.Capacity, Layout: l.node.Layout,
 	}) {
 		signal := string(f.Signal)
-		if f.Name == threshold.RuleUnguarded && slices.Contains(l.dropped, signal) {
-			continue // defaults-dropped says so
+		if f.Name == threshold.RuleUnguarded && (slices.Contains(l.dropped, signal) || l.invalid(signal)) {
+			continue // another finding says so
 		}
 		one := ofRule(f.Rule)
 		one.Severity, one.Signal, one.Problem, one.Fix = f.Severity, signal, f.Problem, f.Fix
 		setting := threshold.EvictionHard
-		if l.whereSet(threshold.EvictionSoft, signal) != nil && (f.Name == "soft-below-hard" || l.whereSet(setting, signal) == nil) {
+		if f.Soft {
 			setting = threshold.EvictionSoft
 		}
 		one.Where = l.where(setting, signal)
@@ -135,6 +134,11 @@ func (l *linter) ofThresholds() []Finding {
 		all = append(all, one)
 	}
 	return all
+}
+
+// invalid says whether a threshold of the signal was left out by parse.
+func (l *linter) invalid(signal string) bool {
+	return slices.ContainsFunc(l.findings, func(f Finding) bool { return f.Signal == signal })
 }
 
 func (l *linter) softActsAsHard() []Finding {
@@ -329,20 +333,20 @@ var allocatable = []struct {
 
 // reserved is what is set aside of a resource besides the hard threshold; false when
 // it cannot be read.
-func (l *linter) reserved(name string) (int64, bool) {
-	sum := resource.Quantity{}
+func (l *linter) reserved(name string, signal evictionapi.Signal) (int64, bool) {
+	var sum int64
 	for _, list := range []map[string]string{l.Kubelet.KubeReserved, l.Kubelet.SystemReserved} {
 		text, set := list[name]
 		if !set {
 			continue
 		}
-		amount, err := resource.ParseQuantity(text)
+		amount, err := threshold.ParseAmount(signal, text)
 		if err != nil {
 			return 0, false
 		}
-		sum.Add(amount)
+		sum += amount
 	}
-	return sum.Value(), true
+	return sum, sum >= 0
 }
 
 // setAside is the hard threshold of a signal, of a capacity.
@@ -359,7 +363,7 @@ func (l *linter) allocatableEmpty() []Finding {
 	var all []Finding
 	for _, row := range allocatable {
 		capacity, known := l.node.Capacity[row.signal]
-		reserved, readable := l.reserved(row.resource)
+		reserved, readable := l.reserved(row.resource, row.signal)
 		hard := l.setAside(row.signal, capacity)
 		if !known || !readable || capacity-reserved-hard > 0 {
 			continue

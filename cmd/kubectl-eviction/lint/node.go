@@ -73,6 +73,9 @@ func ParseCapacity(text string) (Node, error) {
 		if err != nil {
 			return Node{}, fmt.Errorf("node capacity: %s: %w", name, err)
 		}
+		if value == 0 {
+			return Node{}, fmt.Errorf("node capacity: %s: %q: not above 0", name, amount)
+		}
 		node.Capacity[signal] = value
 	}
 	node.divide(true)

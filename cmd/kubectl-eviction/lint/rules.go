@@ -115,12 +115,12 @@ var own = []threshold.Rule{
 	{
 		Name: RuleFeatureGate, Severity: threshold.Error,
 		Reason:  "A kubelet does not start with a feature gate that it does not know, or that can no longer be changed. The gates are those of Kubernetes 1.37 and of this project.",
-		Reports: []string{"https://github.com/kubernetes/kubernetes/issues/56171"},
+		Reports: []string{"https://github.com/siderolabs/talos/issues/13480", "https://github.com/kubernetes/kubernetes/issues/100988"},
 	},
 	{
 		Name: RuleLenientDecoding, Severity: threshold.Warning,
 		Reason:  "The kubelet says so in its log, ignores the field, and starts all the same: the setting has no effect.",
-		Reports: []string{"https://github.com/k3s-io/k3s/issues/7578"},
+		Reports: []string{"https://github.com/kubernetes/kubernetes/pull/83204"},
 	},
 	{
 		Name: RuleSkippedDropIn, Severity: threshold.Warning,

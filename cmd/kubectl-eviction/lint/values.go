@@ -155,7 +155,7 @@ func (l *linter) allocatableValues() []Value {
 	var all []Value
 	for _, row := range allocatable {
 		capacity, known := l.node.Capacity[row.signal]
-		reserved, readable := l.reserved(row.resource)
+		reserved, readable := l.reserved(row.resource, row.signal)
 		if !known || !readable {
 			continue
 		}

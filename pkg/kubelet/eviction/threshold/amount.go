@@ -133,8 +133,8 @@ func Percentage(text string) (fraction float32, err error) {
 	return fraction, nil
 }
 
-// ParseAmount parses an amount of a signal, such as a capacity: bytes or a count,
-// above 0. The error says what is wrong and what is allowed.
+// ParseAmount parses an amount of a signal, such as a capacity: bytes or a count, 0
+// or more. The error says what is wrong and what is allowed.
 func ParseAmount(signal evictionapi.Signal, text string) (int64, error) {
 	traits, known := observe.TraitsOf(signal)
 	if !known {
@@ -142,8 +142,8 @@ func ParseAmount(signal evictionapi.Signal, text string) (int64, error) {
 	}
 	u := unitOf(traits)
 	quantity, err := u.parse(text)
-	if err == nil && quantity.Sign() <= 0 {
-		err = errors.New("not above 0")
+	if err == nil && quantity.Sign() < 0 {
+		err = errors.New("negative")
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%q: %w; allowed: %s", text, err, u.amounts)

@@ -55,6 +55,8 @@ type Finding struct {
 	Rule
 	// Signal that it is about; empty when it is about none.
 	Signal evictionapi.Signal
+	// Soft: it is about the signal's soft threshold.
+	Soft bool
 	// Problem says what is wrong, with its numbers, and Fix what to do.
 	Problem, Fix string
 }
@@ -128,7 +130,7 @@ func (s Subject) each(find func(evictionapi.Threshold) []Finding) []Finding {
 		// allocatableMemory.available repeats what is found for memory.available.
 		if t.Operator == evictionapi.OpLessThan && t.Signal != evictionapi.SignalAllocatableMemoryAvailable {
 			for _, finding := range find(t) {
-				finding.Signal = t.Signal
+				finding.Signal, finding.Soft = t.Signal, !Hard(t)
 				all = append(all, finding)
 			}
 		}
