@@ -74,9 +74,11 @@ test-e2e-upstream: ## Run upstream's node e2e eviction specs on a sandboxed node
 	@hack/e2e-upstream.sh $(KUBELET) $(FOCUS)
 
 .PHONY: fuzz
-fuzz: ## Fuzz the parsers of thresholds, a minute each.
+fuzz: ## Fuzz what parses thresholds and configurations, a minute each.
 	@for target in FuzzParse FuzzPercentage FuzzFindings; do \
 	  go test -run '^$$' -fuzz "^$$target$$" -fuzztime 1m ./pkg/kubelet/eviction/threshold; done
+	@for target in FuzzLoad FuzzParseCapacity; do \
+	  go test -run '^$$' -fuzz "^$$target$$" -fuzztime 1m ./cmd/kubectl-eviction/lint; done
 
 .PHONY: bench
 bench: ## Measure a pass beside one of upstream's and print the ratios.
