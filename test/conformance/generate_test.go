@@ -18,6 +18,7 @@ package conformance
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"pgregory.net/rapid"
@@ -279,6 +280,10 @@ func drawThresholds(t *rapid.T, spec *simnode.Spec, cause trouble) {
 		spec.Grace[signal] = rapid.SampledFrom([]string{"0s", "5s", "30s", "1m30s"}).Draw(t, "grace")
 	}
 	if rapid.Bool().Draw(t, "minimum reclaim") {
-		spec.MinReclaim[signal] = rapid.SampledFrom([]string{"0", "500", "500Mi", "5Gi", "10%"}).Draw(t, "reclaim")
+		amounts := []string{"0", "500", "500Mi", "5Gi", "10%"}
+		if !strings.HasSuffix(signal, ".available") || cause == pids {
+			amounts = []string{"0", "500", "50k", "5G", "10%"} // counts have no units of bytes
+		}
+		spec.MinReclaim[signal] = rapid.SampledFrom(amounts).Draw(t, "reclaim")
 	}
 }
