@@ -201,10 +201,7 @@ func (d *document) blame(err error) error {
 func (d *document) checkGates() {
 	gates, _ := d.set["featureGates"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
-		on, isBool := gates[name].(bool)
-		if !isBool {
-			continue // null: not set
-		}
+		on, _ := gates[name].(bool) // null is decoded as false
 		if err := utilfeature.DefaultMutableFeatureGate.DeepCopy().SetFromMap(map[string]bool{name: on}); err != nil {
 			d.fault(RuleFeatureGate, "featureGates/"+name, fmt.Sprintf("featureGates: %s: %v: %v", name, on, err), "remove it, or correct its name")
 			delete(gates, name)

@@ -29,6 +29,7 @@ import (
 	"slices"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	kubeletconfigv1beta1 "k8s.io/kubelet/config/v1beta1"
 	"k8s.io/kubernetes/pkg/kubelet/apis/config/v1beta1"
 	kjson "sigs.k8s.io/json"
@@ -98,7 +99,9 @@ func Load(files Files) (*Config, error) {
 		}
 		withDefaultThresholds(config, defaults)
 	}
-	v1beta1.SetDefaults_KubeletConfiguration(config)
+	if err := setDefaults(config); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
 	if directory == "" {
 		c.Kubelet = config
 		return c, nil
@@ -136,8 +139,20 @@ func Load(files Files) (*Config, error) {
 	if err := json.Unmarshal(merged, c.Kubelet); err != nil {
 		return nil, fmt.Errorf("merging %s: %w", directory, err)
 	}
-	v1beta1.SetDefaults_KubeletConfiguration(c.Kubelet)
+	if err := setDefaults(c.Kubelet); err != nil {
+		return nil, fmt.Errorf("merging %s: %w", directory, err)
+	}
 	return c, nil
+}
+
+// setDefaults fills in upstream's defaults, which panics when gates that are good one
+// by one are not so together.
+func setDefaults(config *kubeletconfigv1beta1.KubeletConfiguration) error {
+	if err := utilfeature.DefaultMutableFeatureGate.DeepCopy().SetFromMap(config.FeatureGates); err != nil {
+		return fmt.Errorf("featureGates: %w", err)
+	}
+	v1beta1.SetDefaults_KubeletConfiguration(config)
+	return nil
 }
 
 // withDefaultThresholds adds the default thresholds as the kubelet does: to a file
