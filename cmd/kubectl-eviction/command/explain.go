@@ -164,7 +164,7 @@ func (x explanations) pod(history *explain.History, s *source, argument string) 
 	evictions := history.Of(namespace, name)
 	if len(evictions) == 0 {
 		fmt.Fprintf(x.streams.ErrOut, "%s: the journal of %s tells of no eviction of this pod; it tells of %d evictions, which explain without a pod lists\n", argument, s, len(history.Evictions))
-		return found
+		return errFound
 	}
 	if len(evictions) > 1 {
 		warn(x.streams.ErrOut, "%d pods of this name were evicted; this is the last", len(evictions))
@@ -358,7 +358,7 @@ func (x explanations) outcome(e *explain.Explanation) {
 func (x explanations) moment(history *explain.History) error {
 	if history.Last == nil {
 		fmt.Fprintf(x.streams.ErrOut, "the journal has no pass as early as %s\n", stamp(history.Until))
-		return found
+		return errFound
 	}
 	m, err := history.Moment()
 	if err != nil {

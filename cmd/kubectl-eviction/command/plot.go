@@ -127,7 +127,7 @@ func (p *plot) run(ctx context.Context) error {
 		first, last := collector.Span()
 		fmt.Fprintf(p.streams.Out, "%s: no record lies in that time; the journal tells of %s to %s\n",
 			p.source, first.UTC().Format(time.RFC3339), last.UTC().Format(time.RFC3339))
-		return found
+		return errFound
 	}
 	if len(only) > 0 && len(drawn.Signals) == 0 {
 		return fmt.Errorf("%s: nothing was observed of %s", p.source, strings.Join(p.signals, ", "))

@@ -174,7 +174,7 @@ func (r *replay) unchanged(ctx context.Context) error {
 		return err
 	}
 	if sum.Differing > 0 {
-		return found
+		return errFound
 	}
 	return nil
 }

@@ -42,9 +42,9 @@ const (
 	exitFailed = 2
 )
 
-// found is returned by a command that did its work and whose answer is exitFound;
+// errFound is returned by a command that did its work and whose answer is exitFound;
 // what it found is printed already.
-var found = errors.New("found")
+var errFound = errors.New("found")
 
 // Streams are where a command reads and writes.
 type Streams struct {
@@ -75,7 +75,7 @@ func Run(arguments []string, streams Streams) int {
 	switch {
 	case err == nil:
 		return exitFine
-	case errors.Is(err, found):
+	case errors.Is(err, errFound):
 		return exitFound
 	}
 	fmt.Fprintf(streams.ErrOut, "error: %v\n", err)

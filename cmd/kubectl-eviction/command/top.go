@@ -169,7 +169,7 @@ func (l *latest) see(r *journal.Record) error {
 	case journal.KindConfig:
 		l.config = r
 	case journal.KindPass, journal.KindHeartbeat:
-		l.before, l.last = l.last, r
+		l.before, l.last = l.last, r.Keep()
 		if r.Decision != nil && len(r.Pods) > 0 {
 			l.withPods, l.gone = r, map[types.UID]bool{}
 		}

@@ -79,7 +79,7 @@ type History struct {
 	Records    int
 }
 
-// See takes the next record, which must not change any more.
+// See takes the next record.
 func (h *History) See(r *journal.Record) {
 	h.Records++
 	switch r.Kind {
@@ -90,7 +90,7 @@ func (h *History) See(r *journal.Record) {
 		h.outcome(r)
 	case journal.KindPass, journal.KindHeartbeat:
 		if h.Until.IsZero() || !r.Time.After(h.Until) {
-			h.Last, h.LastConfig, h.lastBefore = r, h.config, h.recent
+			h.Last, h.LastConfig, h.lastBefore = r.Keep(), h.config, h.recent
 		}
 		h.released(r)
 		h.decided(r)

@@ -47,6 +47,24 @@ func (d *Decoder) Decode(line []byte) (*Record, error) {
 	return Decode(line)
 }
 
+// Keep returns a record that stays good when its Decoder reads the next line.
+func (r *Record) Keep() *Record {
+	if r.seen == nil {
+		return r
+	}
+	kept := *r
+	kept.seen = nil
+	wake := *r.Wake
+	kept.Wake, kept.Observations = &wake, make(Observations, len(r.Observations))
+	for signal, o := range r.Observations {
+		if o.Age != nil {
+			o.Age = SecondsOf(time.Duration(*o.Age))
+		}
+		kept.Observations[signal] = o
+	}
+	return &kept
+}
+
 // scanner goes through a line; ok is false from the first thing that is not as
 // expected.
 type scanner struct {

@@ -62,6 +62,7 @@ var heartbeats = rapid.Custom(func(t *rapid.T) Record {
 // The short way of the Decoder reads what the JSON library reads.
 func TestHeartbeatsAreReadAlike(t *testing.T) {
 	var decoder Decoder
+	var kept, before *Record
 	short := 0
 	rapid.Check(t, func(t *rapid.T) {
 		line, err := json.Marshal(heartbeats.Draw(t, "record"))
@@ -87,6 +88,10 @@ func TestHeartbeatsAreReadAlike(t *testing.T) {
 		if !reflect.DeepEqual(plain, *want) {
 			t.Fatalf("%s\nread as %+v\nwant    %+v", line, plain, *want)
 		}
+		if kept != nil && len(before.Observations) > 0 && !reflect.DeepEqual(kept, before) {
+			t.Fatalf("what was kept has changed to %+v, it was %+v", *kept, *before)
+		}
+		kept, before = got.Keep(), want
 	})
 	if short == 0 {
 		t.Error("no heartbeat was ever read the short way")

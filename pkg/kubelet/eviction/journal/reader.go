@@ -146,11 +146,12 @@ func (l *Lines) Next() (text []byte, number int, whole bool, err error) {
 }
 
 // Read calls each for every record of a journal until it returns an error, which
-// Read returns. A line that cannot be read goes to fault as a *LineError, and
+// Read returns. A record is good until each returns; Keep makes one that stays. A line that cannot be read goes to fault as a *LineError, and
 // reading goes on if fault returns nil; a last line that is cut off goes to fault
 // with ErrTruncated.
 func Read(from io.Reader, each func(*Record) error, fault func(*LineError) error) error {
 	lines := NewLines(from)
+	var decoder Decoder
 	for {
 		text, number, whole, err := lines.Next()
 		if errors.Is(err, io.EOF) {
@@ -159,7 +160,7 @@ func Read(from io.Reader, each func(*Record) error, fault func(*LineError) error
 		if err != nil {
 			return err
 		}
-		record, err := Decode(text)
+		record, err := decoder.Decode(text)
 		if err != nil && !whole {
 			err = ErrTruncated
 		}

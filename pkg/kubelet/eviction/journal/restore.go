@@ -57,7 +57,7 @@ func Restore(directory string, now time.Time) (decide.State, time.Time, bool, er
 		case KindConfig:
 			config = r
 		case KindPass, KindHeartbeat:
-			pass, outcomes = r, nil
+			pass, outcomes = r.Keep(), nil
 		case KindOutcome:
 			outcomes = append(outcomes, r)
 		}

@@ -94,7 +94,7 @@ func run(sink *bytes.Buffer, passes ...*journal.Pass) {
 func read(t *testing.T, text []byte) (records []*journal.Record) {
 	t.Helper()
 	err := journal.Read(bytes.NewReader(text), func(r *journal.Record) error {
-		records = append(records, r)
+		records = append(records, r.Keep())
 		return nil
 	}, func(fault *journal.LineError) error { return fault })
 	if err != nil {
@@ -243,7 +243,7 @@ func TestFullDisk(t *testing.T) {
 	var records []*journal.Record
 	faults := 0
 	err := journal.Read(bytes.NewReader(sink.text.Bytes()), func(r *journal.Record) error {
-		records = append(records, r)
+		records = append(records, r.Keep())
 		return nil
 	}, func(*journal.LineError) error { faults++; return nil })
 	if err != nil || kinds(records) != "config pass config pass pass" || faults != 3 || dropped.Load() != 3 {
