@@ -127,7 +127,7 @@ func (l *linting) run(ctx context.Context) error {
 		return err
 	}
 	if report.Worst(threshold.Severity(l.failOn)) {
-		return found
+		return errFound
 	}
 	return nil
 }

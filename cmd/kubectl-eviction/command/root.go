@@ -112,3 +112,13 @@ work.`,
 var commands = []func(Streams) *cobra.Command{
 	newExplain,
 	newLint,
+	newPlot,
+	newReplay,
+	newSimulate,
+	newTop,
+}
+
+// warn writes a line to the error stream.
+func warn(to io.Writer, format string, args ...any) {
+	fmt.Fprintf(to, "warning: "+format+"\n", args...)
+}
