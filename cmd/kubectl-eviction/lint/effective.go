@@ -312,5 +312,6 @@ func (c *Config) Settings() threshold.Settings {
 		Hard: c.Kubelet.EvictionHard, Soft: c.Kubelet.EvictionSoft,
 		SoftGracePeriod: c.Kubelet.EvictionSoftGracePeriod, MinimumReclaim: c.Kubelet.EvictionMinimumReclaim,
 		GuardAllocatable: slices.Contains(c.Kubelet.EnforceNodeAllocatable, "pods"),
+		PressureSignals:  c.Kubelet.FeatureGates["EvictionPressureSignals"],
 	}
 }

@@ -379,7 +379,7 @@ func (l *linter) allocatableEmpty() []Finding {
 func (l *linter) unknown() []string {
 	var signals []string
 	for _, t := range l.thresholds {
-		if _, known := l.node.Capacity[t.Signal]; !known && t.Signal != evictionapi.SignalAllocatableMemoryAvailable && !slices.Contains(signals, string(t.Signal)) {
+		if _, known := l.node.Capacity[t.Signal]; !known && t.Operator == evictionapi.OpLessThan && t.Signal != evictionapi.SignalAllocatableMemoryAvailable && !slices.Contains(signals, string(t.Signal)) {
 			signals = append(signals, string(t.Signal))
 		}
 	}

@@ -19,6 +19,7 @@ package eviction
 import (
 	"slices"
 
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
 	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
 
@@ -37,6 +38,7 @@ func ParseThresholdConfig(allocatableConfig []string, evictionHard, evictionSoft
 		SoftGracePeriod:  evictionSoftGracePeriod,
 		MinimumReclaim:   evictionMinimumReclaim,
 		GuardAllocatable: slices.Contains(allocatableConfig, kubetypes.NodeAllocatableEnforcementKey),
+		PressureSignals:  utilfeature.DefaultFeatureGate.Enabled(evictionPressureSignals),
 	})
 }
 

@@ -33,8 +33,17 @@ import (
 type unit struct {
 	// counts: amounts are whole things, not bytes.
 	counts bool
-	// amounts describes what may be written, for messages.
+	// amounts describes what may be written, for messages; "" when a percentage alone
+	// has a meaning.
 	amounts string
+}
+
+// or joins what is allowed of amounts with what else is.
+func (u unit) or(rest string) string {
+	if u.amounts == "" {
+		return ""
+	}
+	return u.amounts + rest
 }
 
 // units of signals, by the format in which their amounts are written.
@@ -44,6 +53,9 @@ var units = map[resource.Format]unit{
 }
 
 func unitOf(traits observe.Traits) unit {
+	if traits.Stall != observe.NoStall {
+		return unit{} // a share of the time
+	}
 	return units[traits.Format]
 }
 
@@ -64,6 +76,9 @@ const longestExponent = 2
 // 107374182400m, as programs write a tenth of a Gi; but less than one byte,
 // 500m, was meant to be something else.
 func (u unit) parse(text string) (quantity resource.Quantity, err error) {
+	if u.amounts == "" {
+		return quantity, errors.New("not a percentage")
+	}
 	if exponent, negative := exponentOf(text); len(exponent) > longestExponent {
 		if negative {
 			return quantity, errNothing

@@ -123,7 +123,7 @@ func (s Subject) guarded(signal evictionapi.Signal) bool {
 	})
 }
 
-// each calls find for every threshold with an operator of upstream's.
+// each calls find for every threshold of an amount that must be available.
 func (s Subject) each(find func(evictionapi.Threshold) []Finding) []Finding {
 	var all []Finding
 	for _, t := range s.Thresholds {
@@ -141,7 +141,11 @@ func (s Subject) each(find func(evictionapi.Threshold) []Finding) []Finding {
 // Describe writes a threshold as it is, and in absolute numbers where the capacity
 // is known: "hard nodefs.available<10% (10Gi)".
 func Describe(t evictionapi.Threshold, capacity int64, known bool) string {
-	text := fmt.Sprintf("%s %s<%s", kind(Hard(t)), t.Signal, valueText(t.Value))
+	sign := "<"
+	if t.Operator == observe.OpGreaterThan {
+		sign, known = ">", false // a share of the time has no amount
+	}
+	text := fmt.Sprintf("%s %s%s%s", kind(Hard(t)), t.Signal, sign, valueText(t.Value))
 	if known && t.Value.Quantity == nil {
 		text += " (" + AmountText(t.Signal, Quantity(t, capacity).Value()) + ")"
 	}

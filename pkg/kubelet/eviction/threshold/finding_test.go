@@ -120,6 +120,24 @@ func TestFindings(t *testing.T) {
 	}
 }
 
+func TestDescribe(t *testing.T) {
+	thresholds, err := threshold.Parse(threshold.Settings{
+		Hard: map[string]string{"memory.available": "5%", "memory.pressure.full.avg10": "20%"}, Soft: map[string]string{"nodefs.inodesFree": "10%"},
+		SoftGracePeriod: map[string]string{"nodefs.inodesFree": "30s"}, MinimumReclaim: map[string]string{"nodefs.inodesFree": "1k"}, PressureSignals: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, one := range thresholds {
+		got = append(got, threshold.Describe(one, 1000*gi, true))
+	}
+	want := []string{"hard memory.available<5% (50Gi)", "hard memory.pressure.full.avg10>20%", "soft nodefs.inodesFree<10% (107374184000) for 30s, reclaim 1k"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // The estimate is checked against what the kernel's formula gives for machines of
 // these sizes: min_free_kbytes 16384 for 16 GiB, 45 MiB for 128 GiB, and its bounds.
 func TestLowWatermark(t *testing.T) {

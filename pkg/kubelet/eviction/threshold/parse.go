@@ -49,6 +49,9 @@ type Settings struct {
 	// GuardAllocatable makes each hard threshold on memory.available watch the
 	// pods' own cgroup too.
 	GuardAllocatable bool
+	// PressureSignals allows the signals of EvictionPressureSignals, which upstream
+	// does not know.
+	PressureSignals bool
 }
 
 // Names of the configuration's maps.
@@ -64,12 +67,12 @@ const (
 // The error holds a Fault for everything that was found, each with the map, the
 // signal, the text and what is allowed; Faults takes them apart.
 func Parse(s Settings) ([]evictionapi.Threshold, error) {
-	hard, faults := parseThresholds(EvictionHard, s.Hard)
-	soft, more := parseThresholds(EvictionSoft, s.Soft)
+	hard, faults := parseThresholds(s, EvictionHard, s.Hard)
+	soft, more := parseThresholds(s, EvictionSoft, s.Soft)
 	faults = append(faults, more...)
-	graces, more := parseAll(EvictionSoftGracePeriod, s.SoftGracePeriod, parseGrace)
+	graces, more := parseAll(s, EvictionSoftGracePeriod, s.SoftGracePeriod, parseGrace)
 	faults = append(faults, more...)
-	reclaims, more := parseAll(EvictionMinimumReclaim, s.MinimumReclaim, parseMinimumReclaim)
+	reclaims, more := parseAll(s, EvictionMinimumReclaim, s.MinimumReclaim, parseMinimumReclaim)
 	faults = append(faults, more...)
 	for i := range soft {
 		signal := string(soft[i].Signal)
@@ -114,14 +117,15 @@ func Hard(t evictionapi.Threshold) bool {
 
 // parseThresholds parses evictionHard or evictionSoft. The thresholds that are
 // good are returned beside the faults of the others.
-func parseThresholds(name string, texts map[string]string) ([]evictionapi.Threshold, []*Fault) {
-	values, faults := parseAll(name, texts, parseValue)
+func parseThresholds(s Settings, name string, texts map[string]string) ([]evictionapi.Threshold, []*Fault) {
+	values, faults := parseAll(s, name, texts, parseValue)
 	var thresholds []evictionapi.Threshold
 	for _, signal := range observe.Signals() {
 		if value, given := values[signal]; given && value != nil {
+			traits, _ := observe.TraitsOf(signal)
 			thresholds = append(thresholds, evictionapi.Threshold{
 				Signal:   signal,
-				Operator: evictionapi.OpForSignal[signal],
+				Operator: traits.Operator(),
 				Value:    *value,
 			})
 		}
@@ -135,14 +139,17 @@ type parser[T any] func(text string, u unit) (value T, allowed string, err error
 
 // parseAll parses one map of the configuration. Faults are in the order of the
 // keys, so that the same configuration always gives the same error.
-func parseAll[T any](name string, texts map[string]string, parse parser[T]) (map[evictionapi.Signal]T, []*Fault) {
+func parseAll[T any](s Settings, name string, texts map[string]string, parse parser[T]) (map[evictionapi.Signal]T, []*Fault) {
 	values := make(map[evictionapi.Signal]T, len(texts))
 	var faults []*Fault
 	for _, key := range slices.Sorted(maps.Keys(texts)) {
 		fault := &Fault{Kind: BadValue, Map: name, Signal: key, Text: texts[key]}
 		traits, known := observe.TraitsOf(evictionapi.Signal(key))
-		if !known {
-			fault.Kind, fault.Problem, fault.Allowed = UnknownSignal, "unsupported eviction signal", signalNames()
+		if !known || traits.Extra && !s.PressureSignals {
+			fault.Kind, fault.Problem, fault.Allowed = UnknownSignal, "unsupported eviction signal", s.signalNames()
+			if known {
+				fault.Problem += " while EvictionPressureSignals is off"
+			}
 			faults = append(faults, fault)
 			continue
 		}
@@ -157,10 +164,12 @@ func parseAll[T any](name string, texts map[string]string, parse parser[T]) (map
 	return values, faults
 }
 
-func signalNames() string {
+func (s Settings) signalNames() string {
 	var names []string
 	for _, signal := range observe.Signals() {
-		names = append(names, string(signal))
+		if traits, _ := observe.TraitsOf(signal); !traits.Extra || s.PressureSignals {
+			names = append(names, string(signal))
+		}
 	}
 	return strings.Join(names, ", ")
 }
@@ -168,7 +177,7 @@ func signalNames() string {
 // parseValue parses what a signal must not fall below; nil when the text
 // leaves the signal unguarded.
 func parseValue(text string, u unit) (value *evictionapi.ThresholdValue, allowed string, err error) {
-	allowed = u.amounts + ", above 0, or a percentage from 0% to 100%"
+	allowed = u.or(", above 0, or ") + "a percentage from 0% to 100%"
 	if text == "0%" || text == "100%" {
 		return nil, allowed, nil
 	}
@@ -187,7 +196,7 @@ func parseValue(text string, u unit) (value *evictionapi.ThresholdValue, allowed
 }
 
 func parseMinimumReclaim(text string, u unit) (value evictionapi.ThresholdValue, allowed string, err error) {
-	allowed = u.amounts + ", 0 or more, or a percentage above 0%"
+	allowed = u.or(", 0 or more, or ") + "a percentage above 0%"
 	if strings.HasSuffix(text, "%") {
 		fraction, err := Percentage(text)
 		if err == nil && fraction <= 0 {

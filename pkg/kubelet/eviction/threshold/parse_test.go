@@ -164,6 +164,28 @@ func TestTaken(t *testing.T) {
 	}
 }
 
+// The signals of EvictionPressureSignals are unknown while the gate is off, and those
+// of pressure have percentages alone.
+func TestPressureSignals(t *testing.T) {
+	for _, test := range []struct {
+		signal, text string
+		on           bool
+		want         string
+	}{
+		{"memory.pressure.full.avg10", "20%", false, "unsupported eviction signal while EvictionPressureSignals is off"},
+		{"memory.pressure.full.avg10", "20%", true, ""},
+		{"memory.pressure.full.avg10", "20", true, "not a percentage; allowed: a percentage from 0% to 100%"},
+		{"swap.available", "1Gi", true, ""},
+		{"allocatablePid.available", "1Gi", true, "a unit of bytes"},
+	} {
+		thresholds, err := threshold.Parse(threshold.Settings{Hard: map[string]string{test.signal: test.text}, PressureSignals: test.on})
+		if test.want == "" && (err != nil || len(thresholds) != 1 || !threshold.Watched(thresholds[0])) ||
+			test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)) {
+			t.Errorf("%s %s: %v, %v", test.signal, test.text, thresholds, err)
+		}
+	}
+}
+
 // 0% and 100% leave a signal unguarded, as upstream documents it.
 func TestDisabled(t *testing.T) {
 	for _, text := range []string{"0%", "100%"} {
@@ -202,6 +224,7 @@ func FuzzParse(f *testing.F) {
 	for _, text := range oddTexts {
 		f.Add("memory.available", text)
 		f.Add("nodefs.inodesFree", text)
+		f.Add("memory.pressure.full.avg10", text)
 	}
 	f.Fuzz(func(t *testing.T, signal, text string) {
 		one := map[string]string{signal: text}
@@ -209,6 +232,7 @@ func FuzzParse(f *testing.F) {
 			{Hard: one}, {Soft: one, SoftGracePeriod: map[string]string{signal: "1s"}},
 			{Hard: map[string]string{signal: "1"}, MinimumReclaim: one}, {SoftGracePeriod: one},
 		} {
+			settings.PressureSignals = true
 			thresholds, err := threshold.Parse(settings)
 			if err != nil {
 				if thresholds != nil {
@@ -233,7 +257,7 @@ func isSane(t *testing.T, parsed evictionapi.Threshold, text string) {
 	seen := observe.Observation{Available: 1, Capacity: 2}
 	threshold.Met(parsed, seen)
 	threshold.Unresolved(parsed, seen)
-	if parsed.Operator != evictionapi.OpLessThan {
+	if !threshold.Watched(parsed) {
 		t.Errorf("operator %q", parsed.Operator)
 	}
 	// A percentage is of a capacity, whatever it is, and never turns negative.
