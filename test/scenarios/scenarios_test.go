@@ -124,6 +124,22 @@ func withOurGates(t *testing.T) {
 	t.Cleanup(func() { set(simnode.AllGatesOff()) })
 }
 
+// TestPressure tells the rules of the two gates that are off by default, with both of
+// them on.
+func TestPressure(t *testing.T) {
+	withOurGates(t)
+	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(map[string]bool{"EvictionPressureSignals": true, "EvictionReclaimableMemory": true}); err != nil {
+		t.Fatal(err)
+	}
+	stories(t, "testdata/pressure", func(t *testing.T, spec simnode.Spec, _ string) string {
+		trace, records := simnode.LiveRecorded(t, spec)
+		for _, fault := range simnode.Replay(records).Faults {
+			t.Error(fault)
+		}
+		return text(trace)
+	})
+}
+
 func TestOurs(t *testing.T) {
 	withOurGates(t)
 	stories(t, "testdata/ours", func(t *testing.T, spec simnode.Spec, _ string) string {

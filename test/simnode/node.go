@@ -225,7 +225,9 @@ func (p *probe) Read(signal evictionapi.Signal) (observe.Observation, error) {
 	}
 	o, found := p.seen[signal]
 	if signal == evictionapi.SignalMemoryAvailable {
-		o.Reclaimable = p.node.Spec.Node.PageCache.At(p.at)
+		p.node.mu.Lock()
+		o.Reclaimable = p.node.pageCache(p.node.usedAt(p.at), p.at)
+		p.node.mu.Unlock()
 	}
 	if !found {
 		return o, fmt.Errorf("the node shows no %s", signal)
@@ -272,7 +274,15 @@ func (n *Node) usedAt(at time.Duration) used {
 }
 
 // pressure says whether the node shows any.
-func (n *NodeSpec) pressure() bool { return n.PageCache != Curve{} || n.Stall != Curve{} }
+func (n *Node) pressure() bool {
+	return n.Spec.Node.PageCache != Curve{} || n.Spec.Node.Stall != Curve{} ||
+		slices.ContainsFunc(n.Spec.Pods, func(pod PodSpec) bool { return pod.Stall != Curve{} })
+}
+
+// pageCache is what the pods leave of it.
+func (n *Node) pageCache(u used, at time.Duration) int64 {
+	return max(0, min(n.Spec.Node.PageCache.At(at), n.Spec.Node.Memory-n.Spec.Node.System-u.memory))
+}
 
 // stallAt is the node's own stall and the most of its pods'.
 func (n *Node) stallAt(at time.Duration) float64 {
@@ -329,12 +339,12 @@ func (n *Node) summary(at, now time.Duration) *statsapi.Summary {
 	}
 	processes, maxPID := node.Processes+u.processes, node.MaxPID
 	summary := &statsapi.Summary{Node: statsapi.NodeStats{
-		Memory:           memory(node.Memory, node.System+u.memory+node.PageCache.At(at)),
+		Memory:           memory(node.Memory, node.System+u.memory+n.pageCache(u, at)),
 		SystemContainers: []statsapi.ContainerStats{{Name: statsapi.SystemContainerPods, Memory: memory(node.Allocatable, u.memory)}},
 		Fs:               nodeFs,
 		Rlimit:           &statsapi.RlimitStats{Time: taken, MaxPID: &maxPID, NumOfRunningProcesses: &processes},
 	}}
-	if node.pressure() {
+	if n.pressure() {
 		summary.Node.Memory.PSI = psi(n.stallAt(at))
 	}
 	if node.Swap > 0 {

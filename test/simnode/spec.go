@@ -258,10 +258,10 @@ func (s *Spec) parseLine(words []string) error {
 		}
 		s.Pods = append(s.Pods, pod)
 	case kind == "hard" && len(words) == 2:
-		signal, value, _ := strings.Cut(words[1], "<")
+		signal, value := compared(words[1])
 		s.Hard[signal] = value
 	case kind == "soft" && len(words) == 4:
-		signal, value, _ := strings.Cut(words[1], "<")
+		signal, value := compared(words[1])
 		s.Soft[signal], s.Grace[signal] = value, words[3]
 	case kind == "min-reclaim" && len(words) == 2:
 		signal, value, _ := strings.Cut(words[1], "=")
@@ -270,6 +270,15 @@ func (s *Spec) parseLine(words []string) error {
 		return fmt.Errorf("neither node, pod, hard, soft nor min-reclaim")
 	}
 	return nil
+}
+
+// compared takes a threshold apart: a signal is short below an amount, or above a
+// percentage of the time.
+func compared(text string) (signal, value string) {
+	if at := strings.IndexAny(text, "<>"); at >= 0 {
+		return text[:at], text[at+1:]
+	}
+	return text, ""
 }
 
 func (n *NodeSpec) setDefaults() {

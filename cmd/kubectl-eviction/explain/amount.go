@@ -31,6 +31,9 @@ import (
 // Amount writes an amount of a signal for people: 1012.42Mi, 12345 inodes, 7 processes.
 func Amount(signal evictionapi.Signal, n int64) string {
 	traits, _ := observe.TraitsOf(signal)
+	if traits.Stall != observe.NoStall {
+		return observe.Percent(n) + " of the time"
+	}
 	return AmountOf(traits.Resource, n)
 }
 

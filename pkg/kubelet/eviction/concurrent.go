@@ -160,7 +160,13 @@ const announceEvery = 10 * time.Second
 func (m *manager) announce(ctx context.Context, shortage *decide.Shortage, seen observe.Snapshot) {
 	signal := shortage.Threshold.Signal
 	logger := klog.FromContext(ctx).WithValues("resource", shortage.Resource, "signal", signal)
-	quantity := func(n int64) string { return observe.Quantity(signal, n).String() }
+	traits, _ := observe.TraitsOf(signal)
+	quantity := func(n int64) string {
+		if traits.Stall != observe.NoStall {
+			return observe.Percent(n)
+		}
+		return observe.Quantity(signal, n).String()
+	}
 	message := fmt.Sprintf("Attempting to reclaim %s", shortage.Resource)
 	acts := len(shortage.Victims) > 0 || len(shortage.Reclaim) > 0
 	switch {
@@ -168,6 +174,9 @@ func (m *manager) announce(ctx context.Context, shortage *decide.Shortage, seen 
 		logger.Info("Attempting to reclaim a starved resource", "wanted", quantity(shortage.Wanted), "pending", quantity(shortage.Pending))
 	case !shortage.Outside || !m.mayAnnounce(signal):
 		return
+	case traits.Stall != observe.NoStall:
+		message += fmt.Sprintf(": no pod is evicted, none of those that may be accounts for the %s of the time that is lost", quantity(shortage.Used))
+		logger.Info("No pod is evicted, the stall is not that of those that may be", "stall", quantity(shortage.Used))
 	default:
 		message += fmt.Sprintf(": no pod is evicted, those that may be hold %s of the %s in use", quantity(shortage.Held), quantity(shortage.Used))
 		logger.Info("No pod is evicted, the usage is outside of those that may be", "held", quantity(shortage.Held), "used", quantity(shortage.Used), "wanted", quantity(shortage.Wanted))

@@ -37,6 +37,7 @@ func ParseThresholdConfig(allocatableConfig []string, evictionHard, evictionSoft
 		Soft:             evictionSoft,
 		SoftGracePeriod:  evictionSoftGracePeriod,
 		MinimumReclaim:   evictionMinimumReclaim,
+		Extra:            utilfeature.DefaultFeatureGate.Enabled(evictionPressureSignals),
 		GuardAllocatable: slices.Contains(allocatableConfig, kubetypes.NodeAllocatableEnforcementKey),
 		PressureSignals:  utilfeature.DefaultFeatureGate.Enabled(evictionPressureSignals),
 	})

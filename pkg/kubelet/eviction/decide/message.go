@@ -47,7 +47,13 @@ func Explain(shortage *Shortage, pod *v1.Pod, seen observe.Snapshot, podLevelRes
 	starved := shortage.Resource
 	signal := shortage.Threshold.Signal
 	fmt.Fprintf(&message, "The node was low on resource: %v. ", starved)
-	if observation, found := seen.Observations[signal]; found {
+	observation, found := seen.Observations[signal]
+	switch traits, _ := observe.TraitsOf(signal); {
+	case !found:
+	case traits.Stall != observe.NoStall:
+		fmt.Fprintf(&message, "Threshold of %v: %s, was: %s. ", signal,
+			observe.Percent(observation.Capacity-threshold.Quantity(shortage.Threshold, observation.Capacity).Value()), observe.Percent(observation.Capacity-observation.Available))
+	default:
 		fmt.Fprintf(&message, "Threshold quantity: %v, available: %v. ",
 			threshold.Quantity(shortage.Threshold, observation.Capacity), observe.Quantity(signal, observation.Available))
 	}

@@ -18,6 +18,7 @@ package observe
 
 import (
 	"math"
+	"strconv"
 
 	v1 "k8s.io/api/core/v1"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
@@ -56,6 +57,11 @@ func (s Stall) stalled(psi *statsapi.PSIStats) Use {
 // StallObservation is the observation of a signal of pressure, by a percentage.
 func StallObservation(percent float64) Observation {
 	return Observation{Available: NoStallAtAll - int64(math.Round(percent*NoStallAtAll/100)), Capacity: NoStallAtAll}
+}
+
+// Percent writes a share of the time, in hundredths of a percent.
+func Percent(share int64) string {
+	return strconv.FormatFloat(float64(share)*100/NoStallAtAll, 'f', -1, 64) + "%"
 }
 
 // podStall is a pod's own share of a stall: of its cgroup, or else the most of its
