@@ -14,6 +14,15 @@
 SHELL := /usr/bin/env bash -o errexit -o nounset -o pipefail -c
 .DEFAULT_GOAL := help
 
+# The minor of Kubernetes, one of those in hack/versions or that of go.mod, which
+# is the default. Every go command follows it through GOFLAGS.
+K8S ?= $(shell sed -nE 's|^\s+k8s.io/kubernetes v([0-9]+\.[0-9]+)\..*|\1|p' go.mod)
+export K8S
+export GOFLAGS := $(shell hack/goflags $(K8S) || echo unsupported)
+ifeq ($(GOFLAGS),unsupported)
+$(error K8S=$(K8S))
+endif
+
 # The race detector needs cgo and a C compiler.
 RACE ?= $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && command -v "$$(go env CC)" > /dev/null && echo -race)
 # Random nodes in the differential test.
@@ -26,7 +35,7 @@ help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: kubelet
-kubelet: ## Build _output/bin/kubelet with this package in it (minutes at first, then under one).
+kubelet: ## Build _output/bin/kubelet with this package in it (minutes at first, then under one). K8S=1.36 for another minor.
 	@hack/build-kubelet.sh patched
 
 .PHONY: kubelet-upstream
@@ -39,7 +48,7 @@ kubectl-eviction: ## Build _output/bin/kubectl-eviction, the kubectl plugin that
 	@CGO_ENABLED=0 go build -trimpath -o _output/bin/kubectl-eviction ./cmd/kubectl-eviction
 
 .PHONY: test
-test: ## Run every test that needs no node, and print the conformance counts.
+test: ## Run every test that needs no node, and print the conformance counts. K8S=1.36 for another minor.
 	@mkdir -p _output
 	@# -v makes the tests print their counts; the whole log is kept.
 	@if ! go test $(RACE) -timeout=60m -v $(TESTFLAGS) $$(go list ./... | grep -v /test/conformance) > _output/test.log 2>&1 \

@@ -73,6 +73,10 @@ func load(t *testing.T) map[string]*packages.Package {
 	t.Helper()
 	loaded, err := packages.Load(&packages.Config{
 		Mode: packages.NeedName | packages.NeedFiles | packages.NeedImports | packages.NeedSyntax | packages.NeedTypes | packages.NeedTypesInfo,
+		// The loader also runs go without modules, where -modfile is refused unless
+		// it knows that for a build flag.
+		BuildFlags: strings.Fields(os.Getenv("GOFLAGS")),
+		Env:        append(os.Environ(), "GOFLAGS="),
 	}, dropIn+"/...")
 	if err != nil {
 		t.Fatal(err)

@@ -24,6 +24,7 @@ import (
 	"maps"
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 
 	"golang.org/x/tools/go/packages"
@@ -70,9 +71,13 @@ func load(t *testing.T, goos string) (upstream, mine *types.Scope) {
 	t.Helper()
 	config := &packages.Config{
 		Mode: packages.NeedName | packages.NeedTypes | packages.NeedImports | packages.NeedExportFile,
+		// The loader also runs go without modules, where -modfile is refused unless
+		// it knows that for a build flag.
+		BuildFlags: strings.Fields(os.Getenv("GOFLAGS")),
+		Env:        append(os.Environ(), "GOFLAGS="),
 	}
 	if goos != runtime.GOOS {
-		config.Env = append(os.Environ(), "GOOS="+goos, "CGO_ENABLED=0")
+		config.Env = append(config.Env, "GOOS="+goos, "CGO_ENABLED=0")
 	}
 	loaded, err := packages.Load(config, upstreamPath, ourPath)
 	if err != nil {

@@ -37,18 +37,23 @@ var differing = map[string]string{
 }
 
 // TestUpstreamUnitTests runs upstream's own unit tests, unmodified and straight
-// from the module cache, in the name space of our package. testdata/shim_test.go
+// from the module cache, in the name space of our package. The shim in testdata
 // joins them and offers the unexported names they use. A test that a later
 // version adds is run without a change here, as long as it uses no new name.
 func TestUpstreamUnitTests(t *testing.T) {
 	theirs := filepath.Join(goList(t, "-m", "-f", "{{.Dir}}", "k8s.io/kubernetes"), "pkg", "kubelet", "eviction")
 	mine := goList(t, "-f", "{{.Dir}}", ourPath)
-	shim, err := filepath.Abs("testdata/shim_test.go")
+	shims, err := filepath.Abs("testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	replace := map[string]string{filepath.Join(mine, "zz_shim_test.go"): shim}
+	replace := map[string]string{}
+	// Those for other versions of Kubernetes are left out by their build
+	// constraints.
+	for _, shim := range glob(t, shims) {
+		replace[filepath.Join(mine, "zz_"+filepath.Base(shim))] = shim
+	}
 	for _, own := range glob(t, mine) {
 		// Our own tests stay out: an empty path means that there is no such file.
 		replace[own] = ""

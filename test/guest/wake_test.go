@@ -1,3 +1,5 @@
+//go:build !kubernetes1.35 && !kubernetes1.36
+
 /*
 Copyright The kubelet-eviction Authors.
 

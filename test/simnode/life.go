@@ -31,6 +31,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/eviction"
 	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 	"k8s.io/kubernetes/pkg/kubelet/metrics"
+	"k8s.io/kubernetes/pkg/kubelet/server/stats"
 	"k8s.io/utils/clock"
 
 	ours "github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction"
@@ -49,9 +50,19 @@ func Upstream(ctx context.Context, n *Node) (Pressure, lifecycle.PodAdmitHandler
 		return nil, nil, err
 	}
 	config := eviction.Config{PressureTransitionPeriod: s.Node.Transition, MaxPodGracePeriodSeconds: s.Node.MaxGrace, Thresholds: thresholds}
-	manager, handler := eviction.NewManager(n, config, n.Kill, n, n, n, n.Ref, clock.RealClock{}, !s.Node.NoLimits)
-	manager.Start(ctx, n, n.ActivePods, n.CleanedUp, s.Node.Interval)
+	seen := upstreamsView(ctx, n)
+	manager, handler := eviction.NewManager(seen, config, n.Kill, n, n, n, n.Ref, clock.RealClock{}, !s.Node.NoLimits)
+	// With nothing to watch its loop does nothing, and has nothing to end by.
+	if len(thresholds) > 0 || !s.Node.NoLimits {
+		manager.Start(ctx, seen, n.ActivePods, n.CleanedUp, s.Node.Interval)
+	}
 	return manager, handler, nil
+}
+
+// view is what a manager asks of a node in every pass.
+type view interface {
+	stats.SummaryProvider
+	eviction.DiskInfoProvider
 }
 
 // Ours starts the manager of this project.

@@ -92,7 +92,7 @@ func (n *Node) sample(ctx context.Context, manager Pressure, handler lifecycle.P
 	var refused []string
 	var why lifecycle.PodAdmitResult
 	for _, pod := range arrivals {
-		if result := handler.Admit(ctx, &lifecycle.PodAdmitAttributes{Pod: pod}); !result.Admit {
+		if result := Admit(ctx, handler, pod); !result.Admit {
 			refused = append(refused, pod.Name)
 			why = result
 		}

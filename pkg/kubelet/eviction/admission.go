@@ -34,10 +34,11 @@ import (
 
 var memoryPressureTaint = v1.Taint{Key: v1.TaintNodeMemoryPressure, Effect: v1.TaintEffectNoSchedule}
 
-// Admit says whether the node takes a pod on. Without conditions it takes all,
+// admit says whether the node takes a pod on. Without conditions it takes all,
 // and critical pods always. Under memory pressure alone it still takes pods
-// that request something, and those that tolerate the condition's taint.
-func (m *manager) Admit(ctx context.Context, attrs *lifecycle.PodAdmitAttributes) lifecycle.PodAdmitResult {
+// that request something, and those that tolerate the condition's taint. The
+// kubelet calls Admit, whose parameters depend on its version.
+func (m *manager) admit(ctx context.Context, attrs *lifecycle.PodAdmitAttributes) lifecycle.PodAdmitResult {
 	conditions := m.conditions()
 	if utilfeature.DefaultFeatureGate.Enabled(evictionEvidence) && attrs.Pod.Status.Phase == v1.PodRunning {
 		// A kubelet that starts again is given the pods that it had; that they run

@@ -27,7 +27,6 @@ import (
 	"k8s.io/client-go/tools/record"
 	statsapi "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
 	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
-	"k8s.io/kubernetes/pkg/kubelet/lifecycle"
 	"k8s.io/utils/clock"
 
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction"
@@ -68,7 +67,7 @@ func TestRunningPodsAreAdmitted(t *testing.T) {
 			pod   *v1.Pod
 			admit bool
 		}{{running, true}, {pod("new"), false}} {
-			if got := handler.Admit(ctx, &lifecycle.PodAdmitAttributes{Pod: test.pod}); got.Admit != test.admit {
+			if got := simnode.Admit(ctx, handler, test.pod); got.Admit != test.admit {
 				t.Errorf("%s: %+v", test.pod.Name, got)
 			}
 		}

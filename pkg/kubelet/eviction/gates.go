@@ -62,17 +62,11 @@ func init() {
 	utilruntime.Must(utilfeature.DefaultMutableFeatureGate.Add(gates))
 }
 
-// hugePagesCount says whether the kubelet takes memory set aside for huge pages
-// off what is available.
-func hugePagesCount() bool {
-	return utilfeature.DefaultFeatureGate.Enabled(features.HugepageAwareEviction)
-}
-
 // askGates fills in what the feature gates say now, upstream's and ours.
 func askGates(policy *decide.Policy) {
 	enabled := utilfeature.DefaultFeatureGate.Enabled
 	policy.PodLevelResources = enabled(features.PodLevelResources)
-	policy.KernelLimitsMemoryVolumes = enabled(features.InPlacePodVerticalScalingMemoryBackedVolumes)
+	askVersion(policy)
 	policy.ConcurrentKills = enabled(evictionConcurrentKills)
 	policy.Evidence = enabled(evictionEvidence)
 	policy.TargetedReclaim = enabled(evictionTargetedReclaim)

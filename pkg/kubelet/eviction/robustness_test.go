@@ -38,6 +38,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction"
+	"github.com/kubelet-eviction/kubelet-eviction/test/simnode"
 )
 
 // kubelet is what a manager asks of one. Each part can be replaced; what is
@@ -181,7 +182,7 @@ func TestNil(t *testing.T) {
 				if manager.IsUnderMemoryPressure() != pressed || (len(k.victims()) > 0) != pressed {
 					t.Errorf("memory pressure %v, killed %v", manager.IsUnderMemoryPressure(), k.victims())
 				}
-				if result := handler.Admit(ctx, &lifecycle.PodAdmitAttributes{Pod: pod("b")}); result.Admit == pressed {
+				if result := simnode.Admit(ctx, handler, pod("b")); result.Admit == pressed {
 					t.Errorf("admission: %+v", result)
 				}
 			})
@@ -233,7 +234,7 @@ func TestSlowCallsHoldUpNobody(t *testing.T) {
 				manager, handler := k.start(ctx, t)
 				let(time.Minute)
 				asked := time.Now()
-				handler.Admit(ctx, &lifecycle.PodAdmitAttributes{Pod: pod("b")})
+				simnode.Admit(ctx, handler, pod("b"))
 				if pressed := manager.IsUnderMemoryPressure(); pressed != (name == "kill") {
 					t.Errorf("memory pressure: %v", pressed)
 				}
@@ -297,7 +298,7 @@ func TestPassesSideBySide(t *testing.T) {
 			manager.Start(ctx, k, func() []*v1.Pod { return slices.Clone(k.pods) }, func(*v1.Pod) bool { return true }, 10*time.Second)
 		}
 		let(time.Minute)
-		handler.Admit(ctx, &lifecycle.PodAdmitAttributes{Pod: pod("b")})
+		simnode.Admit(ctx, handler, pod("b"))
 		if !manager.IsUnderMemoryPressure() || len(k.victims()) == 0 {
 			t.Errorf("memory pressure %v, killed %v", manager.IsUnderMemoryPressure(), k.victims())
 		}
@@ -310,7 +311,7 @@ func TestPassesSideBySide(t *testing.T) {
 // Whoever only admits pods may have no collectors.
 func TestWithoutCollectors(t *testing.T) {
 	_, handler := eviction.NewManager(nil, eviction.Config{}, nil, nil, nil, nil, nil, clock.RealClock{}, false)
-	if result := handler.Admit(context.Background(), &lifecycle.PodAdmitAttributes{Pod: pod("a")}); !result.Admit {
+	if result := simnode.Admit(context.Background(), handler, pod("a")); !result.Admit {
 		t.Errorf("%+v", result)
 	}
 }

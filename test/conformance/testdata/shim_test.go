@@ -123,10 +123,10 @@ func (s *managerImpl) synchronize(ctx context.Context, diskInfo DiskInfoProvider
 	return evicted, err
 }
 
-func (s *managerImpl) Admit(ctx context.Context, attrs *lifecycle.PodAdmitAttributes) lifecycle.PodAdmitResult {
+func (s *managerImpl) admit(ctx context.Context, attrs *lifecycle.PodAdmitAttributes) lifecycle.PodAdmitResult {
 	m := s.manager()
 	m.state.Conditions = s.nodeConditions
-	return m.Admit(ctx, attrs)
+	return m.admit(ctx, attrs)
 }
 
 func (s *managerImpl) IsUnderMemoryPressure() bool { return s.manager().IsUnderMemoryPressure() }

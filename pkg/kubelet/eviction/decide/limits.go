@@ -52,7 +52,7 @@ func overLimit(policy Policy, pods []*v1.Pod, seen observe.Snapshot) (evictions 
 			found, exceeded = exceededPod(pod, stats)
 		}
 		if !exceeded {
-			found, exceeded = exceededContainer(policy.Layout, pod, stats)
+			found, exceeded = exceededContainer(policy, pod, stats)
 		}
 		switch {
 		case !exceeded:
@@ -137,14 +137,14 @@ func exceededPod(pod *v1.Pod, stats *statsapi.PodStats) (Eviction, bool) {
 
 // exceededContainer compares what each container writes with its own limit:
 // its log, and its root filesystem unless that lies on a filesystem of its own.
-func exceededContainer(layout observe.Layout, pod *v1.Pod, stats *statsapi.PodStats) (Eviction, bool) {
+func exceededContainer(policy Policy, pod *v1.Pod, stats *statsapi.PodStats) (Eviction, bool) {
 	for i := range stats.Containers {
 		container := &stats.Containers[i]
 		used := observe.BytesUsed(container.Logs)
-		if !layout.DedicatedImageFs {
+		if !policy.Layout.DedicatedImageFs {
 			used = used.Add(observe.BytesUsed(container.Rootfs))
 		}
-		limit := containerLimit(pod, container.Name)
+		limit := containerLimit(policy, pod, container.Name)
 		if limit == nil {
 			continue
 		}
@@ -160,9 +160,11 @@ func exceededContainer(layout observe.Layout, pod *v1.Pod, stats *statsapi.PodSt
 // the container of that name, the last one that sets any; nil when there is
 // none. Upstream does not hold init containers that end to a limit, and takes
 // one of 0, or of more than fits in 64 bits, for none.
-func containerLimit(pod *v1.Pod, name string) *resource.Quantity {
-	if limit := lastLimit(pod.Spec.InitContainers, name, rank.Restartable); limit != nil {
-		return limit
+func containerLimit(policy Policy, pod *v1.Pod, name string) *resource.Quantity {
+	if policy.Evidence || !policy.IgnoresSidecarLimits {
+		if limit := lastLimit(pod.Spec.InitContainers, name, rank.Restartable); limit != nil {
+			return limit
+		}
 	}
 	return lastLimit(pod.Spec.Containers, name, func(*v1.Container) bool { return true })
 }

@@ -46,6 +46,9 @@ type Policy struct {
 	// InPlacePodVerticalScalingMemoryBackedVolumes: the kernel holds emptyDir
 	// volumes on tmpfs to their size, and they are no business of ours.
 	KernelLimitsMemoryVolumes bool
+	// IgnoresSidecarLimits: the kubelet holds no sidecar to a limit of its own, as
+	// before 1.37. With Evidence it does all the same.
+	IgnoresSidecarLimits bool
 
 	// ConcurrentKills, Evidence and TargetedReclaim are the answers of this
 	// project's gates EvictionConcurrentKills, EvictionEvidence and

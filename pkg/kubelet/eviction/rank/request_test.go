@@ -17,6 +17,7 @@ limitations under the License.
 package rank_test
 
 import (
+	"strings"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -26,7 +27,6 @@ import (
 	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	resourcehelper "k8s.io/component-helpers/resource"
 	v1resource "k8s.io/kubernetes/pkg/api/v1/resource"
-	"k8s.io/kubernetes/pkg/features"
 	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
 	"pgregory.net/rapid"
 
@@ -77,12 +77,14 @@ var pods = rapid.Custom(func(t *rapid.T) *v1.Pod {
 func TestRequestIsUpstreams(t *testing.T) {
 	for _, podLevel := range []bool{true, false} {
 		if !podLevel {
-			// Gates that need this one must go with it.
-			featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, featuregatetesting.FeatureOverrides{
-				features.PodLevelResources: false, features.PodLevelResourceManagers: false,
-				features.InPlacePodLevelResourcesVerticalScaling: false,
-				features.PodLevelResourcesFixDefaulting:          false, features.PodLevelResourcesFixKubeletQOSClass: false,
-			})
+			// Gates that need this one must go with it; each version has others.
+			off := featuregatetesting.FeatureOverrides{}
+			for name := range utilfeature.DefaultMutableFeatureGate.GetAll() {
+				if strings.Contains(string(name), "PodLevelResource") {
+					off[name] = false
+				}
+			}
+			featuregatetesting.SetFeatureGatesDuringTest(t, utilfeature.DefaultFeatureGate, off)
 		}
 		rapid.Check(t, func(t *rapid.T) {
 			pod := pods.Draw(t, "pod")
