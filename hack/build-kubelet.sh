@@ -16,10 +16,9 @@
 #   hack/build-kubelet.sh patched [OUTPUT]    with this package in place of upstream's
 #   hack/build-kubelet.sh upstream [OUTPUT]   as it is, for comparison
 #
-# Both are built from the k8s.io/kubernetes that go.mod requires, in the same
-# way. The patched one is built from a copy of its source below _output, with
-# the package laid over upstream's directory of the same name and the patches of
-# patches/v1.NN applied in the order of its series file.
+# Both are built from the k8s.io/kubernetes that go.mod requires, or the module
+# file of the minor in K8S, in the same way. The patched one is built from a copy
+# of its source below _output, which hack/apply has patched.
 
 set -o errexit -o nounset -o pipefail
 
@@ -30,11 +29,13 @@ flavour=${1:-}
 case "${flavour}" in
   patched)  output=${2:-_output/bin/kubelet} ;;
   upstream) output=${2:-_output/bin/kubelet-upstream} ;;
-  *) sed -n 's/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed -n '/^Builds/,/^patches/p' >&2; exit 2 ;;
+  *) sed -n 's/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed -n '/^Builds/,/patched\.$/p' >&2; exit 2 ;;
 esac
 
-package=pkg/kubelet/eviction
-ours=$(go list -m)
+export GOFLAGS
+GOFLAGS=$(hack/goflags "${K8S:-}")
+base=$(go env GOFLAGS | tr ' ' '\n' | sed -n 's/^-modfile=//p')
+base=${base:-go.mod}
 go mod download k8s.io/kubernetes
 version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
 source=$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)
@@ -43,11 +44,14 @@ tree=$([ -z "$(git status --porcelain 2>/dev/null)" ] && echo clean || echo dirt
 # The time of the commit, so that the same commit always gives the same binary.
 date=$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null || echo 1970-01-01T00:00:00Z)
 
-# lay_over puts this package in the place of upstream's in a copy of the source.
-# Upstream's api package stays. The copy is made once a version; it is renamed
-# into place when it is whole, so that an interrupted one is never used.
-lay_over() {
+# patched_source makes a patched copy of the source. The copy is made once a
+# version; it is renamed into place when it is whole, so that an interrupted one
+# is never used.
+patched_source() {
   local copy=$1
+  if [ -e "${copy}/.kubelet-eviction" ] && ! hack/apply --revert "${copy}" > /dev/null; then
+    rm -rf "${copy}"
+  fi
   if [ ! -d "${copy}" ]; then
     echo "Copying the source of Kubernetes ${version} to ${copy}"
     rm -rf "${copy}.part"
@@ -56,47 +60,17 @@ lay_over() {
     chmod -R u+w "${copy}.part"
     mv "${copy}.part" "${copy}"
   fi
-  find "${copy}/${package}" -mindepth 1 -maxdepth 1 ! -name api -exec rm -rf {} +
-  local file
-  while IFS= read -r file; do
-    mkdir -p "${copy}/$(dirname "${file}")"
-    sed "s#\"${ours}/${package}#\"k8s.io/kubernetes/${package}#" "${file}" > "${copy}/${file}"
-  done < <(find "${package}" -name '*.go' ! -name '*_test.go')
-  apply_series "${copy}"
+  hack/apply "${copy}"
 }
 
-# apply_series puts the files that patches touch back as upstream has them, and
-# patches them. What an earlier series touched is listed in .patched.
-apply_series() {
-  local copy=$1 file patch
-  local series=patches/${version%.*}
-  if [ -e "${copy}/.patched" ]; then
-    while IFS= read -r file; do
-      if [ -e "${source}/${file}" ]; then
-        install -m 0644 "${source}/${file}" "${copy}/${file}"
-      else
-        rm -f "${copy:?}/${file}"
-      fi
-    done < "${copy}/.patched"
-  fi
-  : > "${copy}/.patched"
-  while IFS= read -r patch; do
-    git apply --numstat "${series}/${patch}" | cut -f 3 >> "${copy}/.patched"
-    # The copy lies inside this repository, which git must not take for the
-    # patches' own.
-    (cd "${copy}" && GIT_CEILING_DIRECTORIES=${root}/_output/src git apply "${root}/${series}/${patch}") \
-      || { echo "${series}/${patch} does not apply to Kubernetes ${version}" >&2; exit 1; }
-  done < <(sed '/^ *#/d; /^ *$/d' "${series}/series" 2> /dev/null)
-}
-
-modfile=go.mod
+modfile=${base}
 gitversion=${version}
 if [ "${flavour}" = patched ]; then
-  copy=_output/src/kubernetes-${version}
-  lay_over "${copy}"
+  copy=_output/src/${version}
+  patched_source "${copy}"
   modfile=_output/kubelet-${version}.mod
-  cp go.mod "${modfile}"
-  cp go.sum "${modfile%.mod}.sum"
+  cp "${base}" "${modfile}"
+  cp "${base%.mod}.sum" "${modfile%.mod}.sum"
   printf '\nreplace k8s.io/kubernetes => ./%s\n' "${copy}" >> "${modfile}"
   gitversion=${version}+eviction.${commit}
 fi

@@ -18,14 +18,16 @@
 set -o errexit -o nounset -o pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+export GOFLAGS
+GOFLAGS=$(hack/goflags "${K8S:-}")
 version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
-copy=_output/src/kubernetes-${version}
-[ -e "${copy}/.patched" ] || { echo "no patched source in ${copy}; make kubelet makes it" >&2; exit 1; }
+copy=_output/src/${version}
+[ -e "${copy}/.kubelet-eviction/files" ] || { echo "no patched source in ${copy}; make kubelet makes it" >&2; exit 1; }
 
 ran=0
 while IFS= read -r file; do
   names=$(sed -nE 's/^func (Test[A-Za-z0-9_]+)\(.*/\1/p' "${copy}/${file}" | paste -sd '|')
   go test -modfile="_output/kubelet-${version}.mod" "$@" -run "^(${names})\$" "k8s.io/kubernetes/$(dirname "${file}")"
   ran=$((ran + 1))
-done < <(grep '_test\.go$' "${copy}/.patched")
+done < <(awk '$1 == "-" && $3 ~ /_test\.go$/ { print $3 }' "${copy}/.kubelet-eviction/files")
 [ "${ran}" -gt 0 ] || { echo "the patches of ${version%.*} bring no tests" >&2; exit 1; }

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+
+# Copyright The kubelet-eviction Authors.
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#     http://www.apache.org/licenses/LICENSE-2.0
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+
+# Applies every prefix of a series to a pristine source, from the package alone
+# to the whole series, builds what was touched and all that imports it in the
+# kubelet, and runs the unit tests of the touched packages: upstream's own and
+# those that the patches bring.
+#
+#   hack/verify-patches.sh [MINOR]...    1.36, say; all of patches/ if none is named
+#
+# It takes minutes for each prefix. LAST=1 verifies the longest prefix alone.
+
+set -o errexit -o nounset -o pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "${root}"
+minors=("$@")
+if [ ${#minors[@]} -eq 0 ]; then
+  for series in patches/v*; do minors+=("${series#patches/v}"); done
+fi
+
+# verify MINOR runs in a subshell of its own, with the GOFLAGS of the minor.
+verify() {
+  export GOFLAGS
+  GOFLAGS=$(hack/goflags "$1")
+  local base version source copy modfile patches n packages began
+  base=$(tr ' ' '\n' <<< "${GOFLAGS}" | sed -n 's/^-modfile=//p')
+  base=${base:-go.mod}
+  go mod download k8s.io/kubernetes
+  version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
+  source=$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)
+  copy=_output/verify/${version}
+  modfile=_output/verify/${version}.mod
+  # hack/apply compares a copy that is there with upstream's source.
+  if [ -e "${copy}/.kubelet-eviction" ] && ! hack/apply --revert "${copy}" > /dev/null; then
+    rm -rf "${copy}"
+  fi
+  if [ ! -d "${copy}" ]; then
+    mkdir -p _output/verify
+    rm -rf "${copy}.part"
+    cp -r "${source}" "${copy}.part"
+    chmod -R u+w "${copy}.part"
+    mv "${copy}.part" "${copy}"
+  fi
+  cp "${base}" "${modfile}"
+  cp "${base%.mod}.sum" "${modfile%.mod}.sum"
+  printf '\nreplace k8s.io/kubernetes => ./%s\n' "${copy}" >> "${modfile}"
+
+  patches=$(sed '/^ *#/d; /^ *$/d' "patches/v$1/series" | wc -l)
+  for n in $(seq "$([ -n "${LAST:-}" ] && echo "${patches}" || echo 0)" "${patches}"); do
+    began=${SECONDS}
+    hack/apply --patches "${n}" "${copy}" > /dev/null
+    # Upstream's tests of the eviction package itself went with it; the shim of
+    # test/conformance runs them.
+    mapfile -t packages < <(awk '$2 != "-" { print $3 }' "${copy}/.kubelet-eviction/files" | xargs -n 1 dirname | sort -u | sed 's#^#k8s.io/kubernetes/#')
+    go build -modfile="${modfile}" "${packages[@]}" k8s.io/kubernetes/pkg/kubelet/...
+    go test -modfile="${modfile}" "${packages[@]}" 2>&1 | sed '/no test files/d'
+    hack/apply --revert "${copy}" > /dev/null
+    echo "patches/v$1: Kubernetes ${version} with ${n} of ${patches} patches: ok ($((SECONDS - began)) s)"
+  done
+}
+
+for minor in "${minors[@]}"; do
+  [ -e "patches/v${minor}/series" ] || { echo "there is no patches/v${minor}/series" >&2; exit 1; }
+  (verify "${minor}")
+done
