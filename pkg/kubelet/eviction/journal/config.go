@@ -39,6 +39,8 @@ type Config struct {
 	PressureTransitionPeriod Seconds `json:"pressureTransitionPeriod"`
 	MaxPodGracePeriodSeconds int64   `json:"maxPodGracePeriodSeconds"`
 	LocalStorageLimits       bool    `json:"localStorageLimits"`
+	// IgnoresSidecarLimits is so on kubelets before 1.37.
+	IgnoresSidecarLimits bool `json:"ignoresSidecarLimits,omitempty"`
 	// FeatureGates are the answers of those that a step depends on.
 	FeatureGates map[string]bool `json:"featureGates"`
 }
@@ -80,6 +82,7 @@ func configOf(policy decide.Policy) Config {
 		PressureTransitionPeriod: Seconds(policy.PressureTransitionPeriod),
 		MaxPodGracePeriodSeconds: policy.MaxPodGracePeriodSeconds,
 		LocalStorageLimits:       policy.LocalStorageLimits,
+		IgnoresSidecarLimits:     policy.IgnoresSidecarLimits,
 		FeatureGates:             make(map[string]bool, len(policyGates)),
 		Thresholds:               make([]Threshold, 0, len(policy.Thresholds)),
 	}
@@ -100,6 +103,7 @@ func (c *Config) Policy() (decide.Policy, error) {
 		PressureTransitionPeriod: time.Duration(c.PressureTransitionPeriod),
 		MaxPodGracePeriodSeconds: c.MaxPodGracePeriodSeconds,
 		LocalStorageLimits:       c.LocalStorageLimits,
+		IgnoresSidecarLimits:     c.IgnoresSidecarLimits,
 	}
 	for i, written := range c.Thresholds {
 		t, err := written.parse()
