@@ -27,6 +27,11 @@ endif
 RACE ?= $(shell [ "$$(go env CGO_ENABLED)" = 1 ] && command -v "$$(go env CC)" > /dev/null && echo -race)
 # Random nodes in the differential test.
 NODES ?= 2000
+# A node image of kind, or a tarball of one.
+NODE ?=
+BASE ?=
+# Which series make verify-patches verifies; all, if none is named.
+MINORS ?=
 # Which kubelet make demo shows: patched or upstream.
 KUBELET ?= patched
 
@@ -51,12 +56,12 @@ kubectl-eviction: ## Build _output/bin/kubectl-eviction, the kubectl plugin that
 test: ## Run every test that needs no node, and print the conformance counts. K8S=1.36 for another minor.
 	@mkdir -p _output
 	@# -v makes the tests print their counts; the whole log is kept.
-	@if ! go test $(RACE) -timeout=60m -v $(TESTFLAGS) $$(go list ./... | grep -v /test/conformance) > _output/test.log 2>&1 \
-	  || ! go test $(RACE) -timeout=60m -v $(TESTFLAGS) ./test/conformance -nodes $(NODES) >> _output/test.log 2>&1 \
-	  || ! go -C test/contrib test -timeout=60m -v . >> _output/test.log 2>&1; then \
-	  grep -vE '^(=== |I[0-9]{4} |E[0-9]{4} )' _output/test.log | tail -n 200; echo "test: FAILED, see _output/test.log"; exit 1; fi
-	@grep -E '^(ok|conformance:|.*SKIP)' _output/test.log
-	@echo "skipped: $$(grep -cE '^ *--- SKIP' _output/test.log || true)"
+	@if ! go test $(RACE) -timeout=60m -v $(TESTFLAGS) $$(go list ./... | grep -v /test/conformance) > _output/test-$(K8S).log 2>&1 \
+	  || ! go test $(RACE) -timeout=60m -v $(TESTFLAGS) ./test/conformance -nodes $(NODES) >> _output/test-$(K8S).log 2>&1 \
+	  || ! GOFLAGS= go -C test/contrib test -timeout=60m -v . >> _output/test-$(K8S).log 2>&1; then \
+	  grep -vE '^(=== |I[0-9]{4} |E[0-9]{4} )' _output/test-$(K8S).log | tail -n 200; echo "test: FAILED, see _output/test-$(K8S).log"; exit 1; fi
+	@grep -E '^(ok|conformance:|.*SKIP)' _output/test-$(K8S).log
+	@echo "skipped: $$(grep -cE '^ *--- SKIP' _output/test-$(K8S).log || true)"
 
 .PHONY: test-long
 test-long: ## The same with ten times as many random nodes.
@@ -65,6 +70,22 @@ test-long: ## The same with ten times as many random nodes.
 .PHONY: soak
 soak: ## Let nodes live 10,000 simulated hours under random load (minutes).
 	@go test ./test/soak -count=1 -timeout 180m -v -run TestRandomLoad -hours 10000 | grep -E '^(---|ok|FAIL|panic)|_test.go'
+
+.PHONY: verify-patches
+verify-patches: ## Apply every prefix of each series to pristine source, build, and run upstream's unit tests of what is touched (long). MINORS=1.36 LAST=1 for less.
+	@hack/verify-patches.sh $(MINORS)
+
+.PHONY: test-apply
+test-apply: ## Try hack/apply on a tree with a vendor folder, in the minor K8S: apply, build, test, revert (minutes).
+	@hack/test-apply.sh
+
+.PHONY: test-deb
+test-deb: kubelet ## Install, upgrade and remove the Debian package in a chroot (root, Debian).
+	@hack/deb/test.sh _output/bin/kubelet
+
+.PHONY: test-kind
+test-kind: ## Test how a node image is made without Docker.
+	@cd hack/kind/nodeimage && GOFLAGS= go test ./...
 
 .PHONY: test-patches
 test-patches: kubelet ## Run the unit tests that come with the patches, in the patched source.
@@ -106,8 +127,24 @@ demo-guest: ## Show an eviction in an emulated Debian with systemd and cgroup v2
 	@hack/guest demo $(KUBELET)
 
 .PHONY: verify
-verify: ## Check format, vet, staticcheck, shell, licences, modules, layers and platforms.
+verify: ## Check format, vet, staticcheck, shell, licences, modules, patches, layers and platforms.
 	@hack/verify.sh
+
+.PHONY: release
+release: ## Build kubelets, commands, Debian packages, bills of materials and checksums for all platforms into _output/release.
+	@hack/release.sh
+
+.PHONY: release-check
+release-check: ## Build a release again with an empty build cache, and compare byte by byte (long).
+	@hack/release.sh check
+
+.PHONY: kind-image
+kind-image: ## Put the kubelet into a node image of kind (Docker). NODE=kindest/node:v1.37.0, or BASE=rootfs.tar without Docker.
+	@if [ -n "$(BASE)" ]; then hack/kind/image.sh --layout "$(BASE)"; else hack/kind/image.sh "$(NODE)"; fi
+
+.PHONY: kind-up
+kind-up: ## Bring up a kind cluster with that image and hack/kind/cluster.yaml.
+	@kind create cluster --config hack/kind/cluster.yaml --image kindest/node:eviction
 
 .PHONY: clean
 clean: ## Remove everything that was built.

@@ -13,14 +13,14 @@
 
 # Runs every check that needs no test: all of them, or the ones that are named.
 #
-#   hack/verify.sh [gofmt|vet|staticcheck|shellcheck|licences|modules|architecture|platforms]...
+#   hack/verify.sh [gofmt|vet|staticcheck|shellcheck|licences|modules|patches|architecture|platforms]...
 
 set -o errexit -o nounset -o pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 go_files() { git ls-files --cached --others --exclude-standard '*.go'; }
-shell_files() { git ls-files --cached --others --exclude-standard '*.sh' .ci/run hack/node 'hack/sandbox/shim/*'; }
+shell_files() { git ls-files --cached --others --exclude-standard '*.sh' .ci/run hack/apply hack/goflags hack/new-version hack/node 'hack/sandbox/shim/*'; }
 
 check_gofmt() {
   local unformatted
@@ -48,11 +48,25 @@ check_licences() {
 # go mod tidy must change nothing.
 check_modules() {
   go mod tidy -diff
-  local module
-  for module in hack/tools hack/sandbox/images test/contrib; do
+  local module modfile
+  for module in hack/tools hack/sandbox/images hack/kind/nodeimage test/contrib; do
     (cd "${module}" && go mod tidy -diff)
   done
+  for modfile in hack/versions/*.mod; do
+    unchanged_modfile "$(basename "${modfile}" .mod)"
+  done
 }
+
+# unchanged_modfile writes the module file of a minor again, and complains if it
+# was another; that which was there stays.
+unchanged_modfile() (
+  kept=$(mktemp -d)
+  trap 'cp "${kept}"/* hack/versions/; rm -rf "${kept}"' EXIT
+  cp "hack/versions/$1".* "${kept}"
+  version=$(sed -nE 's#^\s+k8s.io/kubernetes (v.*)#\1#p' "hack/versions/$1.mod")
+  hack/update-modfile.sh "$1" "${version}" > /dev/null 2>&1
+  diff -u "${kept}/$1.mod" "hack/versions/$1.mod" || { echo "hack/update-modfile.sh $1 ${version} would change hack/versions/$1.mod"; return 1; }
+)
 
 check_architecture() { go test ./test/architecture; }
 
@@ -65,8 +79,44 @@ check_platforms() {
   done
 }
 
+# Every patch applies, says why it is there, and has at most three lines of context;
+# every series is the same list. hack/verify-patches.sh builds and tests them.
+check_patches() {
+  local series patch minor tree bad=0
+  for series in patches/v*; do
+    minor=${series#patches/v}
+    if ! diff <(cd "${series}" && printf '%s\n' *.patch) <(sed '/^ *#/d; /^ *$/d' "${series}/series"); then
+      echo "${series}/series does not list the patches in ${series}"
+      bad=1
+    fi
+    for patch in "${series}"/*.patch; do
+      for word in 'Subject: ' 'Touches: ' 'Without it: '; do
+        grep -q "^${word}" "${patch}" || { echo "${patch}: its header has no ${word% }"; bad=1; }
+      done
+      awk '/^@@/ { n = 0 } /^[-+]/ { n = 0 } /^ / { if (++n > 6) exit 1 }' <(sed -n '/^diff /,$p' "${patch}") \
+        || { echo "${patch}: more than three lines of context"; bad=1; }
+    done
+    tree=$(source_of "${minor}")
+    hack/apply --check "${tree}" > /dev/null || bad=1
+    rm -rf "${tree}"
+  done
+  return "${bad}"
+}
+
+# source_of makes a folder with as much of a minor's source as hack/apply looks at.
+source_of() {
+  local source tree
+  tree=$(mktemp -d)
+  source=$(export GOFLAGS; GOFLAGS=$(hack/goflags "$1"); go mod download k8s.io/kubernetes && go list -m -f '{{.Dir}}' k8s.io/kubernetes)
+  mkdir -p "${tree}/pkg"
+  cp "${source}/go.mod" "${tree}"
+  cp -r "${source}/pkg/features" "${source}/pkg/kubelet" "${tree}/pkg"
+  chmod -R u+w "${tree}"
+  echo "${tree}"
+}
+
 checks=("$@")
-[ ${#checks[@]} -gt 0 ] || checks=(gofmt vet staticcheck shellcheck licences modules architecture platforms)
+[ ${#checks[@]} -gt 0 ] || checks=(gofmt vet staticcheck shellcheck licences modules patches architecture platforms)
 failed=()
 for check in "${checks[@]}"; do
   echo "verify ${check}"

@@ -1,0 +1,19 @@
+#!/bin/sh
+
+# Copyright The kubelet-eviction Authors.
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#     http://www.apache.org/licenses/LICENSE-2.0
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+
+# Says what is left to do. A kubelet is never restarted behind its owner's back.
+
+set -e
+
+if [ "$1" = configure ]; then
+  echo "kubelet-eviction: /usr/bin/kubelet is $(/usr/bin/kubelet --version). To run it: systemctl restart kubelet"
+fi

@@ -1,0 +1,23 @@
+#!/bin/sh
+
+# Copyright The kubelet-eviction Authors.
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#     http://www.apache.org/licenses/LICENSE-2.0
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+
+# Puts the distribution's kubelet back in its place.
+
+set -e
+
+case "$1" in
+  remove | abort-install | disappear)
+    dpkg-divert --package kubelet-eviction --remove --rename --divert /usr/bin/kubelet.distrib /usr/bin/kubelet
+    if [ "$1" = remove ]; then
+      echo "kubelet-eviction: the distribution's kubelet is back. To run it: systemctl restart kubelet"
+    fi ;;
+esac

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+
+# Copyright The kubelet-eviction Authors.
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#     http://www.apache.org/licenses/LICENSE-2.0
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+
+# Puts the patched kubelet into a node image of kind.
+#
+#   hack/kind/image.sh NODE [NAME]             kindest/node:v1.37.x, with Docker
+#   hack/kind/image.sh --layout BASE [FOLDER]  an OCI image layout, without Docker
+#
+# NAME is kindest/node:eviction unless another is given. The minor is that of
+# NODE's tag, or K8S. BASE is what docker save wrote, or the tarball of a root
+# filesystem; FOLDER is _output/kind/layout, and beside it comes an archive for
+# docker load and kind load image-archive.
+
+set -o errexit -o nounset -o pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+usage() { sed -n '/^# Puts/,/^# docker load/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+layout=
+if [ "${1:-}" = --layout ]; then
+  layout=yes
+  shift
+fi
+case "$#/${1:-}" in
+  1/?* | 2/?*) ;;
+  *) usage ;;
+esac
+base=$1
+[ -z "${layout}" ] || base=$(realpath "${base}")
+target=${2:-}
+cd "${here}/../.."
+
+if [ -z "${layout}" ]; then
+  command -v docker > /dev/null || { echo "docker is missing; hack/kind/image.sh --layout BASE does without it" >&2; exit 1; }
+  of_tag=$(sed -nE 's/^[^@]*:v([0-9]+\.[0-9]+)\..*/\1/p' <<< "${base}")
+  K8S=${of_tag:-${K8S:-}}
+  export K8S
+  docker image inspect "${base}" > /dev/null 2>&1 || docker pull "${base}"
+  GOARCH=$(docker image inspect --format '{{.Architecture}}' "${base}")
+else
+  GOARCH=${GOARCH:-$(go env GOARCH)}
+fi
+export GOOS=linux GOARCH
+
+context=_output/kind/context
+mkdir -p "${context}"
+hack/build-kubelet.sh patched "${context}/kubelet"
+version=$(GOFLAGS=$(hack/goflags "${K8S:-}") go list -m -f '{{.Version}}' k8s.io/kubernetes)+eviction.$(git rev-parse --short=12 HEAD 2> /dev/null || echo unknown)
+
+if [ -z "${layout}" ]; then
+  target=${target:-kindest/node:eviction}
+  docker build --build-arg "NODE=${base}" --build-arg "VERSION=${version}" --tag "${target}" --file hack/kind/Dockerfile "${context}"
+  echo "Built ${target}: ${base} with kubelet ${version}"
+else
+  target=$(realpath -m "${target:-_output/kind/layout}")
+  cd hack/kind/nodeimage
+  # Built for this machine, whatever the image is for.
+  env -u GOOS -u GOARCH GOFLAGS='' go run . -base "${base}" -kubelet "${here}/../../${context}/kubelet" -version "${version}" -arch "${GOARCH}" \
+    -epoch "$(git log -1 --format=%ct 2> /dev/null || echo 0)" -to "${target}" -archive "${target}.tar"
+fi

@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+
+# Copyright The kubelet-eviction Authors.
+# Licensed under the Apache License, Version 2.0 (the "License");
+# you may not use this file except in compliance with the License.
+# You may obtain a copy of the License at
+#     http://www.apache.org/licenses/LICENSE-2.0
+# Unless required by applicable law or agreed to in writing, software
+# distributed under the License is distributed on an "AS IS" BASIS,
+# WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
+# See the License for the specific language governing permissions and
+
+# Tries hack/apply on a tree as Kubernetes has it: git, and a vendor folder that
+# nothing is added to.
+#
+#   hack/test-apply.sh     of the minor in K8S
+#
+# The tree is the module source. Its staging modules are not in there, so that it
+# gets the published ones, and the vendor folder that they make. Then the patched
+# tree must build a kubelet and pass tests with -mod=vendor, what hack/apply must
+# refuse it refuses, and after --revert git sees no change.
+
+set -o errexit -o nounset -o pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$(pwd)
+goflags=$(hack/goflags "${K8S:-}")
+base=$(tr ' ' '\n' <<< "${goflags}" | sed -n 's/^-modfile=//p')
+base=${base:-${root}/go.mod}
+version=$(GOFLAGS=${goflags} go list -m -f '{{.Version}}' k8s.io/kubernetes)
+GOFLAGS=${goflags} go mod download k8s.io/kubernetes
+source=$(GOFLAGS=${goflags} go list -m -f '{{.Dir}}' k8s.io/kubernetes)
+tree=${root}/_output/apply/${version}
+
+echo "Making a tree of Kubernetes ${version} with its vendor folder"
+rm -rf "${tree}"
+mkdir -p "${tree%/*}"
+cp -r "${source}" "${tree}"
+chmod -R u+w "${tree}"
+export GOWORK=off CGO_ENABLED=0 GOFLAGS=-mod=mod
+(
+  cd "${tree}"
+  cp "${base}" go.mod
+  cp "${base%.mod}.sum" go.sum
+  # In a tree of Kubernetes the module's language is Kubernetes' own.
+  go mod edit -module=k8s.io/kubernetes -droprequire=k8s.io/kubernetes -go="$(sed -n 's/^go //p' "${source}/go.mod")"
+  # -e: the module source lacks what other programs than the kubelet need.
+  go list -e -deps -test ./cmd/kubelet ./pkg/kubelet/... > /dev/null 2>&1
+  go mod vendor -e > /dev/null 2>&1
+  git init -q .
+  git add --all --force
+  git -c user.name=test -c user.email=test@kubelet-eviction.invalid commit -q -m pristine
+)
+
+# refuses WHAT PATTERN ARGUMENT... runs hack/apply, which must fail and say why.
+refuses() {
+  local what=$1 pattern=$2 said
+  shift 2
+  if said=$(hack/apply "$@" 2>&1) || ! grep -q -- "${pattern}" <<< "${said}"; then
+    echo "FAIL: ${what}: ${said}" >&2
+    exit 1
+  fi
+  echo "ok: refuses ${what}"
+}
+
+clean() {
+  local changes
+  changes=$(git -C "${tree}" status --porcelain --ignored)
+  [ -z "${changes}" ] || { echo "FAIL: $1: git sees changes:"$'\n'"${changes}" >&2; exit 1; }
+  echo "ok: $1, git sees no change"
+}
+
+refuses "a folder that is no source of Kubernetes" 'no source tree of Kubernetes' hack
+refuses "the module cache" 'module cache' "${source}"
+refuses "to revert a tree that is as it was" 'has not been patched' --revert "${tree}"
+touch "${tree}/stray"
+refuses "a dirty tree" 'changes of its own' "${tree}"
+rm "${tree}/stray"
+sed -i 's/MustParse("1\.3[0-9]")/MustParse("1.2")/' "${tree}/pkg/features/kube_features.go"
+refuses "an unknown minor" 'there are patches for' "${tree}"
+git -C "${tree}" checkout -q -- pkg/features
+hack/apply --check "${tree}"
+clean "after --check"
+
+hack/apply "${tree}"
+if git -C "${tree}" status --porcelain | grep -qv '^[AMDR]  '; then
+  echo "FAIL: not everything was added to git" >&2
+  exit 1
+fi
+if git -C "${tree}" status --porcelain | grep -q ' vendor/'; then
+  echo "FAIL: vendor has changed" >&2
+  exit 1
+fi
+refuses "a tree that is patched" 'patched already' "${tree}"
+(
+  cd "${tree}"
+  go build -mod=vendor -trimpath -tags=selinux,notest,grpcnotrace -ldflags='-s -w' -o "${root}/_output/apply/kubelet" ./cmd/kubelet
+  go test -mod=vendor -run 'Evict|Mountpoint|FreeUnusedImages' ./pkg/kubelet ./pkg/kubelet/eviction/... ./pkg/kubelet/images | grep -v 'no test files'
+)
+grep -qa EvictionConcurrentKills _output/apply/kubelet || { echo "FAIL: the kubelet does not have the package" >&2; exit 1; }
+echo "ok: kubelet and tests with -mod=vendor"
+
+echo >> "${tree}/pkg/kubelet/kubelet.go"
+refuses "to revert what was changed since" 'changed since' --revert "${tree}"
+sed -i '$d' "${tree}/pkg/kubelet/kubelet.go"
+hack/apply --revert "${tree}"
+clean "after --revert"
+rm -rf "${tree}" _output/apply/kubelet
+echo "hack/apply: Kubernetes ${version}: ok"
