@@ -28,7 +28,9 @@ suite=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
 if [ ! -e "${root}/.whole" ]; then
   rm -rf "${root}"
   mkdir -p "${root}"
-  mirror=$(sed -nE 's/^(deb.* |URIs: *)(https?:[^ ]+).*/\2/p' /etc/apt/sources.list /etc/apt/sources.list.d/* 2> /dev/null | head -n 1)
+  # The mirror is the one that this machine uses.
+  mirror=$({ cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources || true; } 2> /dev/null \
+    | sed -nE 's/^(deb.* |URIs: *)(https?:[^ ]+).*/\2/p' | head -n 1)
   debootstrap --variant=minbase "${suite}" "${root}" "${mirror}" > _output/deb/debootstrap.log
   touch "${root}/.whole"
 fi
@@ -38,7 +40,8 @@ distribution() {
   printf '#!/bin/sh\necho "Kubernetes v%s"\n' "$1" > _output/deb/distribution
   chmod 0755 _output/deb/distribution
   KUBELET=_output/deb/distribution VERSION=$1 ARCHITECTURE=${architecture} GOFLAGS='' \
-    go tool -modfile=hack/tools/go.mod nfpm package --config hack/deb/distribution.yaml --packager deb --target "${root}/kubelet-$1.deb" > /dev/null
+    go tool -modfile=hack/tools/go.mod nfpm package --config hack/deb/distribution.yaml --packager deb --target "${root}/kubelet-$1.deb" > _output/deb/nfpm.log 2>&1 \
+    || { cat _output/deb/nfpm.log >&2; exit 1; }
 }
 
 # expect WHAT PATTERN COMMAND... runs a command in the root and looks at what it says.
@@ -55,7 +58,7 @@ in_root() { chroot "${root}" env DEBIAN_FRONTEND=noninteractive "$@" > _output/d
 distribution 1.0.0-1.1
 distribution 1.0.1-1.1
 rm -f "${root}"/kubelet-eviction*.deb
-hack/deb/build.sh "${kubelet}" "${architecture}" "${root}" > /dev/null
+hack/deb/build.sh "${kubelet}" "${architecture}" "${root}" > _output/deb/nfpm.log 2>&1 || { cat _output/deb/nfpm.log >&2; exit 1; }
 ours=$(cd "${root}" && echo kubelet-eviction*.deb)
 version=$("${kubelet}" --version)
 in_root dpkg --purge kubelet-eviction kubelet
