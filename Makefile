@@ -77,7 +77,8 @@ verify-patches: ## Apply every prefix of each series to pristine source, build, 
 
 .PHONY: test-apply
 test-apply: ## Try hack/apply on a tree with a vendor folder, in the minor K8S: apply, build, test, revert (minutes).
-	@hack/test-apply.sh
+	@mkdir -p _output
+	@hack/test-apply.sh 2>&1 | tee _output/test-apply-$(K8S).log
 
 .PHONY: test-deb
 test-deb: kubelet ## Install, upgrade and remove the Debian package in a chroot (root, Debian).
@@ -102,6 +103,10 @@ test-e2e: kubelet ## Evict real pods on a sandboxed node (root, Linux; minutes).
 .PHONY: test-e2e-upstream
 test-e2e-upstream: ## Run upstream's node e2e eviction specs on a sandboxed node. FOCUS=PriorityPid picks some, KUBELET=upstream the other kubelet.
 	@hack/e2e-upstream.sh $(KUBELET) $(FOCUS)
+
+.PHONY: compatibility
+compatibility: ## Print what passed with which version, from the logs of what was run.
+	@hack/compatibility.sh
 
 .PHONY: fuzz
 fuzz: ## Fuzz what parses thresholds and configurations, a minute each.

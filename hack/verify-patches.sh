@@ -71,5 +71,6 @@ verify() {
 
 for minor in "${minors[@]}"; do
   [ -e "patches/v${minor}/series" ] || { echo "there is no patches/v${minor}/series" >&2; exit 1; }
-  (verify "${minor}")
+  mkdir -p _output
+  (verify "${minor}") 2>&1 | tee "_output/verify-patches-${minor}.log"
 done
