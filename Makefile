@@ -63,6 +63,20 @@ test: ## Run every test that needs no node, and print the conformance counts. K8
 	@grep -E '^(ok|conformance:|.*SKIP)' _output/test-$(K8S).log
 	@echo "skipped: $$(grep -cE '^ *--- SKIP' _output/test-$(K8S).log || true)"
 
+# What CI runs of the tests against the minors that are not go.mod's: the API on
+# Linux alone, and fewer random nodes. make test K8S=1.36 runs all.
+MINOR_TESTS := TestExportedAPI/linux|TestDefaults|TestUpstreamUnitTests|TestParseThresholdConfig|TestDifferential
+.PHONY: test-minors
+test-minors: ## Test against the other minors of hack/versions, in short (minutes).
+	@mkdir -p _output
+	@for modfile in hack/versions/*.mod; do \
+	  minor=$$(basename $$modfile .mod); export GOFLAGS=$$(hack/goflags $$minor); log=_output/test-minor-$$minor.log; \
+	  echo "Kubernetes $$(go list -m -f '{{.Version}}' k8s.io/kubernetes)"; \
+	  if ! go test -v ./pkg/... ./test/scenarios ./test/kind > $$log 2>&1 \
+	    || ! go test -v ./test/conformance -run '$(MINOR_TESTS)' -nodes 200 >> $$log 2>&1; then \
+	    grep -vE '^(=== |I[0-9]{4} |E[0-9]{4} )' $$log | tail -n 100; echo "test-minors: FAILED, see $$log"; exit 1; fi; \
+	  grep -E '^(ok|conformance:|.*SKIP)' $$log; done
+
 .PHONY: test-long
 test-long: ## The same with ten times as many random nodes.
 	@$(MAKE) --no-print-directory test NODES=20000

@@ -40,6 +40,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
 // kubeletPath is where a kind node has its kubelet; its unit names it.
@@ -122,7 +123,11 @@ func (n node) image() (v1.Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("-kubelet %s: %w", n.kubelet, err)
 	}
-	image, err := mutate.Append(base, mutate.Addendum{
+	image, err := inOCI(base)
+	if err != nil {
+		return nil, fmt.Errorf("-base %s: %w", n.base, err)
+	}
+	image, err = mutate.Append(image, mutate.Addendum{
 		Layer:   layer,
 		History: v1.History{Created: v1.Time{Time: n.made}, CreatedBy: "kubelet-eviction nodeimage", Comment: "/" + kubeletPath + " " + n.version},
 	})
@@ -161,7 +166,35 @@ func (n node) layer() (v1.Layer, error) {
 	if err := w.Close(); err != nil {
 		return nil, err
 	}
-	return tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed.Bytes())), nil })
+	return ociLayer(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed.Bytes())), nil })
+}
+
+func ociLayer(open tarball.Opener) (v1.Layer, error) {
+	return tarball.LayerFromOpener(open, tarball.WithMediaType(types.OCILayer))
+}
+
+// inOCI gives an image the media types of OCI; what docker save wrote has
+// Docker's.
+func inOCI(base v1.Image) (v1.Image, error) {
+	layers, err := base.Layers()
+	if err != nil {
+		return nil, err
+	}
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	for _, layer := range layers {
+		same, err := ociLayer(layer.Uncompressed)
+		if err != nil {
+			return nil, err
+		}
+		if image, err = mutate.AppendLayers(image, same); err != nil {
+			return nil, err
+		}
+	}
+	config, err := base.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	return mutate.ConfigFile(image, config)
 }
 
 // openBase reads an image that docker save wrote, or else takes the tarball for a

@@ -32,6 +32,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/google/go-containerregistry/pkg/v1/validate"
 )
 
 const version = "v1.37.2+eviction.0123456789ab"
@@ -126,6 +128,18 @@ func TestKubeletTakesItsPlace(t *testing.T) {
 			image, digest := made(t, test.base)
 			if _, again := made(t, test.base); again != digest {
 				t.Errorf("built twice: %s and %s", digest, again)
+			}
+			manifest, err := image.Manifest()
+			if err != nil || manifest.MediaType != types.OCIManifestSchema1 || manifest.Config.MediaType != types.OCIConfigJSON {
+				t.Errorf("the manifest is %+v, %v", manifest, err)
+			}
+			for _, layer := range manifest.Layers {
+				if layer.MediaType != types.OCILayer {
+					t.Errorf("a layer is %s", layer.MediaType)
+				}
+			}
+			if err := validate.Image(image); err != nil {
+				t.Error(err)
 			}
 			config, err := image.ConfigFile()
 			if err != nil {
