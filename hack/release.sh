@@ -60,10 +60,13 @@ build() {
 }
 
 # bill_of_materials lists the modules that a binary is linked from, as the binary
-# itself has them. A serial number and the time of the run would differ each time.
+# itself has them. A serial number, the time of the run, and the sums of the tool,
+# which is built where it runs, would differ each time.
 bill_of_materials() {
   GOFLAGS='' go tool -modfile=hack/tools/go.mod cyclonedx-gomod bin -json -noserial \
     -version "${name}" -output "$1.cdx.json" "$1" 2> /dev/null
+  awk '/"hashes": \[/ && !done { within = 1 } !within { print } within && /^ *\],?$/ { within = 0; done = 1 }' "$1.cdx.json" > "$1.cdx.part"
+  mv "$1.cdx.part" "$1.cdx.json"
   sed -i -E "s/^( *\"timestamp\": \").*(\",?)\$/\1$(date -u -d "@${SOURCE_DATE_EPOCH}" +%Y-%m-%dT%H:%M:%SZ)\2/" "$1.cdx.json"
 }
 
