@@ -62,7 +62,7 @@ verify() {
     # Upstream's tests of the eviction package itself went with it; the shim of
     # test/conformance runs them.
     mapfile -t packages < <(awk '$2 != "-" { print $3 }' "${copy}/.kubelet-eviction/files" | xargs -n 1 dirname | sort -u | sed 's#^#k8s.io/kubernetes/#')
-    go build -modfile="${modfile}" "${packages[@]}" k8s.io/kubernetes/pkg/kubelet/...
+    go build -modfile="${modfile}" "${packages[@]}" k8s.io/kubernetes/cmd/kubelet/app
     go test -modfile="${modfile}" "${packages[@]}" 2>&1 | sed '/no test files/d'
     hack/apply --revert "${copy}" > /dev/null
     echo "patches/v$1: Kubernetes ${version} with ${n} of ${patches} patches: ok ($((SECONDS - began)) s)"

@@ -97,8 +97,13 @@ check_patches() {
         || { echo "${patch}: more than three lines of context"; bad=1; }
     done
     tree=$(source_of "${minor}")
-    hack/apply --check "${tree}" > /dev/null || bad=1
-    rm -rf "${tree}"
+    # Applied, and taken back without a trace.
+    cp -r "${tree}" "${tree}.before"
+    if ! { hack/apply --check "${tree}" && hack/apply "${tree}" && hack/apply --revert "${tree}" && diff -r "${tree}.before" "${tree}"; } > "${tree}.log" 2>&1; then
+      cat "${tree}.log"
+      bad=1
+    fi
+    rm -rf "${tree}" "${tree}.before" "${tree}.log"
   done
   return "${bad}"
 }
