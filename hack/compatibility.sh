@@ -11,8 +11,8 @@
 # See the License for the specific language governing permissions and
 
 # Prints what passed with which version of Kubernetes, as the table in
-# docs/compatibility.md and README.md: from what make test, make verify-patches and
-# make test-apply have left in _output, of each minor. What was not run has a dash.
+# docs/compatibility.md and README.md: from what make test or make test-minors, make
+# verify-patches and make test-apply have left in _output, of each minor. What was not run has a dash.
 
 set -o errexit -o nounset -o pipefail
 
@@ -30,7 +30,9 @@ echo '|---|---|---|---|---|---|---|'
 for series in $(printf '%s\n' patches/v* | sort -V); do
   minor=${series#patches/v}
   version=$(GOFLAGS=$(hack/goflags "${minor}") go list -m -f '{{.Version}}' k8s.io/kubernetes)
+  # What make test left, or else the shorter make test-minors.
   log=_output/test-${minor}.log
+  [ -e "${log}" ] || log=_output/test-minor-${minor}.log
   tests=-
   if [ -e "${log}" ]; then
     tests=$(grep -cE '^ *--- PASS' "${log}")

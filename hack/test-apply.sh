@@ -95,7 +95,7 @@ refuses "a tree that is patched" 'patched already' "${tree}"
 (
   cd "${tree}"
   go build -mod=vendor -trimpath -tags=selinux,notest,grpcnotrace -ldflags='-s -w' -o "${root}/_output/apply/kubelet" ./cmd/kubelet
-  go test -mod=vendor -run 'Evict|Mountpoint|FreeUnusedImages' ./pkg/kubelet ./pkg/kubelet/eviction/... ./pkg/kubelet/images | grep -v 'no test files'
+  go test -mod=vendor -trimpath -tags=selinux,notest,grpcnotrace -run 'Evict|Mountpoint|FreeUnusedImages' ./pkg/kubelet ./pkg/kubelet/eviction/... ./pkg/kubelet/images | grep -v 'no test files'
 )
 grep -qa EvictionConcurrentKills _output/apply/kubelet || { echo "FAIL: the kubelet does not have the package" >&2; exit 1; }
 echo "ok: kubelet and tests with -mod=vendor"

@@ -24,10 +24,13 @@ version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
 copy=_output/src/${version}
 [ -e "${copy}/.kubelet-eviction/files" ] || { echo "no patched source in ${copy}; make kubelet makes it" >&2; exit 1; }
 
+# As the kubelet is built, so that what was compiled for it serves here as well.
+export CGO_ENABLED=0
+flags=(-trimpath -tags=selinux,notest,grpcnotrace "-modfile=_output/kubelet-${version}.mod")
 ran=0
 while IFS= read -r file; do
   names=$(sed -nE 's/^func (Test[A-Za-z0-9_]+)\(.*/\1/p' "${copy}/${file}" | paste -sd '|')
-  go test -modfile="_output/kubelet-${version}.mod" "$@" -run "^(${names})\$" "k8s.io/kubernetes/$(dirname "${file}")"
+  go test "${flags[@]}" "$@" -run "^(${names})\$" "k8s.io/kubernetes/$(dirname "${file}")"
   ran=$((ran + 1))
 done < <(awk '$1 == "-" && $3 ~ /_test\.go$/ { print $3 }' "${copy}/.kubelet-eviction/files")
 [ "${ran}" -gt 0 ] || { echo "the patches of ${version%.*} bring no tests" >&2; exit 1; }

@@ -33,6 +33,9 @@ verify() {
   export GOFLAGS
   GOFLAGS=$(hack/goflags "$1")
   local base version source copy modfile patches n packages began
+  # As the kubelet is built, so that what was compiled for it serves here as well.
+  export CGO_ENABLED=0
+  local flags=(-trimpath -tags=selinux,notest,grpcnotrace)
   base=$(tr ' ' '\n' <<< "${GOFLAGS}" | sed -n 's/^-modfile=//p')
   base=${base:-go.mod}
   go mod download k8s.io/kubernetes
@@ -62,8 +65,8 @@ verify() {
     # Upstream's tests of the eviction package itself went with it; the shim of
     # test/conformance runs them.
     mapfile -t packages < <(awk '$2 != "-" { print $3 }' "${copy}/.kubelet-eviction/files" | xargs -n 1 dirname | sort -u | sed 's#^#k8s.io/kubernetes/#')
-    go build -modfile="${modfile}" "${packages[@]}" k8s.io/kubernetes/cmd/kubelet/app
-    go test -modfile="${modfile}" "${packages[@]}" 2>&1 | sed '/no test files/d'
+    go build "${flags[@]}" -modfile="${modfile}" "${packages[@]}" k8s.io/kubernetes/cmd/kubelet/app
+    go test "${flags[@]}" -modfile="${modfile}" "${packages[@]}" 2>&1 | sed '/no test files/d'
     hack/apply --revert "${copy}" > /dev/null
     echo "patches/v$1: Kubernetes ${version} with ${n} of ${patches} patches: ok ($((SECONDS - began)) s)"
   done
