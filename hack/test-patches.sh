@@ -26,7 +26,7 @@ copy=_output/src/${version}
 
 # As the kubelet is built, so that what was compiled for it serves here as well.
 export CGO_ENABLED=0
-flags=(-trimpath -tags=selinux,notest,grpcnotrace "-modfile=_output/kubelet-${version}.mod")
+flags=(-trimpath "-tags=selinux,notest,grpcnotrace" "-modfile=_output/kubelet-${version}.mod")
 ran=0
 while IFS= read -r file; do
   names=$(sed -nE 's/^func (Test[A-Za-z0-9_]+)\(.*/\1/p' "${copy}/${file}" | paste -sd '|')

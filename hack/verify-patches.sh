@@ -35,7 +35,7 @@ verify() {
   local base version source copy modfile patches n packages began
   # As the kubelet is built, so that what was compiled for it serves here as well.
   export CGO_ENABLED=0
-  local flags=(-trimpath -tags=selinux,notest,grpcnotrace)
+  local flags=(-trimpath "-tags=selinux,notest,grpcnotrace")
   base=$(tr ' ' '\n' <<< "${GOFLAGS}" | sed -n 's/^-modfile=//p')
   base=${base:-go.mod}
   go mod download k8s.io/kubernetes
