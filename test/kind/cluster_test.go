@@ -64,6 +64,8 @@ func TestKubeletTakesTheConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	kubelet := object.(*config.KubeletConfiguration)
+	// Validation looks at this machine's cgroups as well, which are not the node's.
+	kubelet.FailCgroupV1 = false
 	gates := utilfeature.DefaultFeatureGate.DeepCopy()
 	if err := gates.SetFromMap(kubelet.FeatureGates); err != nil {
 		t.Fatal(err)
