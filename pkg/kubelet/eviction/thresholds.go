@@ -37,7 +37,6 @@ func ParseThresholdConfig(allocatableConfig []string, evictionHard, evictionSoft
 		Soft:             evictionSoft,
 		SoftGracePeriod:  evictionSoftGracePeriod,
 		MinimumReclaim:   evictionMinimumReclaim,
-		Extra:            utilfeature.DefaultFeatureGate.Enabled(evictionPressureSignals),
 		GuardAllocatable: slices.Contains(allocatableConfig, kubetypes.NodeAllocatableEnforcementKey),
 		PressureSignals:  utilfeature.DefaultFeatureGate.Enabled(evictionPressureSignals),
 	})

@@ -121,7 +121,6 @@ func parseThresholds(s Settings, name string, texts map[string]string) ([]evicti
 	values, faults := parseAll(s, name, texts, parseValue)
 	var thresholds []evictionapi.Threshold
 	for _, signal := range observe.Signals() {
-		traits, _ := observe.TraitsOf(signal)
 		if value, given := values[signal]; given && value != nil {
 			traits, _ := observe.TraitsOf(signal)
 			thresholds = append(thresholds, evictionapi.Threshold{
@@ -175,9 +174,7 @@ func (s Settings) signalNames() string {
 	return strings.Join(names, ", ")
 }
 
-var errNotPercentage = errors.New("no percentage of the time")
-
-// parseValue parses what a signal must not fall below, or rise above; nil when the text
+// parseValue parses what a signal must not fall below; nil when the text
 // leaves the signal unguarded.
 func parseValue(text string, u unit) (value *evictionapi.ThresholdValue, allowed string, err error) {
 	allowed = u.or(", above 0, or ") + "a percentage from 0% to 100%"
@@ -190,9 +187,6 @@ func parseValue(text string, u unit) (value *evictionapi.ThresholdValue, allowed
 			err = errors.New("not between 0% and 100%")
 		}
 		return &evictionapi.ThresholdValue{Percentage: fraction}, allowed, err
-	}
-	if u.percentages {
-		return nil, u.amounts + " from 0% to 100%", errNotPercentage
 	}
 	quantity, err := u.parse(text)
 	if err == nil && quantity.Sign() <= 0 {
@@ -209,9 +203,6 @@ func parseMinimumReclaim(text string, u unit) (value evictionapi.ThresholdValue,
 			err = errors.New("not above 0%")
 		}
 		return evictionapi.ThresholdValue{Percentage: fraction}, allowed, err
-	}
-	if u.percentages {
-		return value, u.amounts + " above 0%", errNotPercentage
 	}
 	quantity, err := u.parse(text)
 	if err == nil && quantity.Sign() < 0 {
