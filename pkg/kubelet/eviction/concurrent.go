@@ -34,6 +34,7 @@ import (
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/decide"
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/journal"
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/observe"
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/observe/machine"
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/wake"
 )
 
@@ -47,6 +48,9 @@ func (m *manager) carryOut(ctx context.Context, decision decide.Decision, seen o
 		m.announce(ctx, &decision.Shortages[i], seen)
 	}
 	kills := act.Kills{Kill: m.kill, Recorder: m.recorder, Reports: (*reports)(m)}
+	if m.config.PodCgroupPath != nil {
+		kills.Hold = func(pod *v1.Pod) (func() error, error) { return machine.Linux.HoldMemory(m.config.PodCgroupPath(pod)) }
+	}
 	for _, kill := range decision.Kills {
 		kills.Start(ctx, kill, m.cleanedUp)
 	}

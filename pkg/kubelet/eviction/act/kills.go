@@ -25,8 +25,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
+	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
 
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/decide"
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/observe"
 )
 
 // Reports is told what comes of kills, from their goroutines.
@@ -52,7 +54,33 @@ type Kills struct {
 	Kill     Killer
 	Recorder record.EventRecorder
 	Reports  Reports
+	// Hold keeps a pod from taking more memory until it has ended, where the machine
+	// can; nil where nobody is to be held. It returns how to let the pod go.
+	Hold func(*v1.Pod) (release func() error, err error)
 }
+
+// hold keeps a victim of a memory shortage from taking the node down in the second
+// that it has to stop. It returns what is to be done if the kill fails.
+func (k Kills) hold(logger klog.Logger, eviction decide.Eviction) (release func()) {
+	traits, known := observe.TraitsOf(evictionapi.Signal(eviction.Cause))
+	if k.Hold == nil || !known || traits.Resource != v1.ResourceMemory || eviction.GracePeriodSeconds > heldGrace {
+		return func() {}
+	}
+	letGo, err := k.Hold(eviction.Pod)
+	if err != nil {
+		logger.V(4).Info("The pod is not held to the memory that it has", "err", err)
+		return func() {}
+	}
+	return func() {
+		if err := letGo(); err != nil {
+			logger.V(2).Info("Could not let go of the memory of a pod whose kill failed", "err", err)
+		}
+	}
+}
+
+// heldGrace is up to what grace, in seconds, a victim is held: one that has longer is
+// the victim of a soft threshold, and is to end in order.
+const heldGrace = 1
 
 // Start kills a pod. The kubelet's kill has no context: one that hangs keeps its
 // goroutine until it returns. CleanedUp is asked for until the context ends.
@@ -75,9 +103,11 @@ func (k Kills) Start(ctx context.Context, kill decide.Kill, cleanedUp func(*v1.P
 			logger.Info("A kill takes long, others go on", "gracePeriodSeconds", grace, "exceededBy", slowAfter)
 			k.Reports.Slow(eviction)
 		})
+		release := k.hold(logger, eviction)
 		err := k.Kill(eviction.Pod, true, &grace, statusOf(eviction))
 		slow.Stop()
 		if err != nil {
+			release()
 			logger.Error(err, "Could not kill the pod, it is tried again")
 		} else {
 			logger.Info("Evicted the pod")

@@ -44,3 +44,6 @@ func (*Probe) AddExtraSignals(Roots, string) []error { return []error{errNoProbe
 
 // AddReclaimable is not supported.
 func (*Probe) AddReclaimable(Roots, string) []error { return []error{errNoProbes} }
+
+// HoldMemory is not supported.
+func (Roots) HoldMemory(string) (release func() error, err error) { return nil, errNoProbes }
