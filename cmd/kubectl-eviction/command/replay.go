@@ -209,7 +209,7 @@ func (r *replay) verify(ctx context.Context, p part, sum *tally, progress *progr
 			}
 			select {
 			case <-ctx.Done():
-				close(b.result)
+				b.result <- batchResult{err: ctx.Err()}
 				return ctx.Err()
 			case work <- b:
 			}
@@ -229,6 +229,7 @@ func (r *replay) verify(ctx context.Context, p part, sum *tally, progress *progr
 				cancel()
 			}
 		}
+		batches.Put(b)
 		sum.add(result.tally)
 		progress.show(sum.Records)
 	}
@@ -239,12 +240,18 @@ func (r *replay) verify(ctx context.Context, p part, sum *tally, progress *progr
 	return err
 }
 
+// batches are used again and again: half a mebibyte each.
+var batches = sync.Pool{New: func() any { return &batch{result: make(chan batchResult, 1)} }}
+
 // splitBatches cuts a journal into batches; one ends where the configuration changes.
 func splitBatches(from io.Reader, name string, each func(*batch) error) error {
 	lines := journal.NewLines(from)
 	var policy *decide.Policy
 	empty := func() *batch {
-		return &batch{file: name, policy: policy, result: make(chan batchResult, 1)}
+		b := batches.Get().(*batch)
+		b.file, b.policy, b.last = name, policy, false
+		b.text, b.ends, b.first = b.text[:0], b.ends[:0], b.first[:0]
+		return b
 	}
 	b := empty()
 	flush := func() error {
