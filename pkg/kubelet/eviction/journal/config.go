@@ -134,9 +134,16 @@ type Value struct {
 	Fraction float32 `json:"fraction,omitempty"`
 }
 
+// textOf writes a quantity that others read at the same time: String keeps what it
+// wrote in the quantity.
+func textOf(q *resource.Quantity) string {
+	own := q.DeepCopy()
+	return own.String()
+}
+
 func valueOf(v evictionapi.ThresholdValue) Value {
 	if v.Quantity != nil {
-		return Value{Quantity: v.Quantity.String()}
+		return Value{Quantity: textOf(v.Quantity)}
 	}
 	return Value{Fraction: v.Percentage}
 }

@@ -272,7 +272,7 @@ func volumeOf(volume *v1.Volume) (Volume, bool) {
 	case volume.EmptyDir != nil:
 		written.Kind, written.Medium = "emptyDir", volume.EmptyDir.Medium
 		if limit := volume.EmptyDir.SizeLimit; limit != nil {
-			written.Limit = limit.String()
+			written.Limit = textOf(limit)
 		}
 	case volume.HostPath != nil:
 		written.Kind = "hostPath"

@@ -161,7 +161,9 @@ func Describe(t evictionapi.Threshold, capacity int64, known bool) string {
 // valueText writes a value as a person would.
 func valueText(v evictionapi.ThresholdValue) string {
 	if v.Quantity != nil {
-		return v.Quantity.String()
+		// String keeps what it wrote in the quantity, which a probe may be reading.
+		own := v.Quantity.DeepCopy()
+		return own.String()
 	}
 	// Six digits are what a float32 has.
 	return fmt.Sprintf("%.6g%%", v.Percentage*100)
