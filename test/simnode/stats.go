@@ -84,7 +84,7 @@ func (n *Node) stallAt(at time.Duration) float64 {
 }
 
 func psi(percent float64) *statsapi.PSIStats {
-	data := statsapi.PSIData{Avg10: percent, Avg60: percent}
+	data := statsapi.PSIData{Total: 1, Avg10: percent, Avg60: percent}
 	return &statsapi.PSIStats{Some: data, Full: data}
 }
 

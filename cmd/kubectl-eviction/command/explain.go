@@ -261,12 +261,12 @@ func (x explanations) steps(title string, steps []explain.Step) {
 func (x explanations) shortage(s *explain.Shortage) {
 	x.title(fmt.Sprintf("Short of %s", s.Resource))
 	out := x.streams.Out
-	fmt.Fprintf(out, "  %s missing to the goal, %s yet to come back from pods in flight.\n", explain.AmountOf(s.Resource, s.Wanted), explain.AmountOf(s.Resource, s.Pending))
+	fmt.Fprintf(out, "  %s missing to the goal, %s yet to come back from pods in flight.\n", s.Amount(s.Wanted), s.Amount(s.Pending))
 	if len(s.Reclaim) > 0 {
 		fmt.Fprintf(out, "  To be deleted before any pod: %s.\n", strings.Join(s.Reclaim, ", "))
 	}
 	if s.Outside {
-		fmt.Fprintf(out, "  No pod is evicted: those that may be hold %s of the %s in use.\n", explain.AmountOf(s.Resource, s.Held), explain.AmountOf(s.Resource, s.Used))
+		fmt.Fprintf(out, "  No pod is evicted: those that may be hold %s of the %s in use.\n", s.Amount(s.Held), s.Amount(s.Used))
 	}
 	if len(s.Spared) > 0 {
 		fmt.Fprintf(out, "  Critical, and so never evicted: %s.\n", refs(s.Spared))
@@ -277,8 +277,13 @@ func (x explanations) shortage(s *explain.Shortage) {
 	const most = 15
 	t := table(out)
 	excess := "ABOVE REQUEST"
-	if s.Resource == observe.ResourcePIDs {
+	switch {
+	case s.Resource == observe.ResourcePIDs:
 		excess = "PROCESSES"
+	case s.Stalls():
+		excess = "WAITED"
+	case s.Resource == observe.ResourceSwap:
+		excess = "IN SWAP"
 	}
 	fmt.Fprintf(t, "  #\tPOD\tUSES\tPRIORITY\t%s\tWOULD RETURN\t\n", excess)
 	for i, candidate := range s.Candidates {
@@ -324,15 +329,17 @@ func excessOf(s *explain.Shortage, c journal.Candidate) string {
 		return "unknown"
 	case s.Resource == observe.ResourcePIDs:
 		return fmt.Sprint(c.Processes)
+	case s.Stalls():
+		return s.Amount(c.Excess)
 	}
-	return explain.AmountOf(s.Resource, c.Excess)
+	return s.Amount(c.Excess)
 }
 
 func gain(s *explain.Shortage, c journal.Candidate) string {
 	if c.Gain == nil {
 		return "unknown"
 	}
-	return explain.AmountOf(s.Resource, *c.Gain)
+	return s.Amount(*c.Gain)
 }
 
 func (x explanations) outcome(e *explain.Explanation) {

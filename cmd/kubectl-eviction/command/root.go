@@ -69,6 +69,8 @@ func Terminal() Streams {
 func Run(arguments []string, streams Streams) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	// The first signal asks, the second ends: a read of the standard input cannot be asked.
+	context.AfterFunc(ctx, stop)
 	root := newRoot(streams)
 	root.SetArgs(arguments)
 	err := root.ExecuteContext(ctx)
@@ -93,7 +95,8 @@ eviction manager that mattered. These commands read such a journal from a file o
 through the API server, from a node.
 
 Exit status: 0 when all is well, 1 when a command found what it looks for (a replay
-that differs, a finding of lint, no eviction to explain), 2 when it could not do its
+that differs, a finding of lint, no eviction of the pod that is
+named), 2 when it could not do its
 work.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -86,25 +86,40 @@ those of the last record that has any.`,
 }
 
 func (x *top) run(ctx context.Context) error {
+	shown := false
 	for {
 		node, err := x.look(ctx)
+		if err != nil && shown && ctx.Err() == nil {
+			// The file may be between two names, or have no pass yet.
+			warn(x.streams.ErrOut, "%v", err)
+			if !x.wait(ctx) {
+				return nil
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
+		shown = true
 		if x.follow && x.streams.Width > 0 {
 			fmt.Fprint(x.streams.Out, "\x1b[H\x1b[2J")
 		}
 		if err := x.show(node.Look()); err != nil {
 			return err
 		}
-		if !x.follow {
+		if !x.follow || !x.wait(ctx) {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(x.interval):
-		}
+	}
+}
+
+// wait says whether to go on after the interval.
+func (x *top) wait(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(x.interval):
+		return true
 	}
 }
 
@@ -170,7 +185,7 @@ func (l *latest) see(r *journal.Record) error {
 		l.config = r
 	case journal.KindPass, journal.KindHeartbeat:
 		l.before, l.last = l.last, r.Keep()
-		if r.Decision != nil && len(r.Pods) > 0 {
+		if explain.Ranked(r) {
 			l.withPods, l.gone = r, map[types.UID]bool{}
 		}
 		if r.Decision != nil {

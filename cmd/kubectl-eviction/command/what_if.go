@@ -68,7 +68,7 @@ func (r *replay) changed(ctx context.Context) error {
 			return err
 		}
 	}
-	fmt.Fprintf(out, "%d steps: %d would have been otherwise\n", result.Steps, len(result.Differences))
+	fmt.Fprintf(out, "%d steps: %d would have been otherwise\n", result.Steps, result.Different)
 	fmt.Fprintf(out, "recorded: %s\nwith the change: %s\n", result.Recorded, result.Changed)
 	if result.Unknown > 0 {
 		fmt.Fprintf(out, "%d steps would have looked for victims among pods that the journal does not hold, since nothing was short then; whom they would have taken is not known\n", result.Unknown)

@@ -52,6 +52,30 @@ type Shortage struct {
 	Met []Met `json:"met"`
 }
 
+// signal is the one that counts.
+func signalOf(s *journal.Shortage) evictionapi.Signal {
+	if len(s.Thresholds) == 0 {
+		return ""
+	}
+	return s.Thresholds[0].Signal
+}
+
+// Stalls says whether the shortage is a pressure.
+func (s Shortage) Stalls() bool { return stalls(s.Shortage) }
+
+func stalls(s *journal.Shortage) bool {
+	traits, _ := observe.TraitsOf(signalOf(s))
+	return traits.Stall != observe.NoStall
+}
+
+// Amount writes an amount of what is short for people.
+func (s Shortage) Amount(n int64) string {
+	if s.Stalls() {
+		return Amount(signalOf(s.Shortage), n)
+	}
+	return AmountOf(s.Resource, n)
+}
+
 // Met is a threshold and what it was compared with, in the signal's unit.
 type Met struct {
 	Signal    evictionapi.Signal `json:"signal"`
@@ -195,7 +219,8 @@ func stepsBefore(records []*journal.Record, at time.Time) []Step {
 		}
 		for i := range r.Decision.Shortages {
 			if s := &r.Decision.Shortages[i]; s.Outside {
-				note("short of %s, and no pod evicted: those that may be hold %s of %s in use", s.Resource, AmountOf(s.Resource, s.Held), AmountOf(s.Resource, s.Used))
+				shown := Shortage{Shortage: s}
+				note("short of %s, and no pod evicted: those that may be hold %s of %s in use", s.Resource, shown.Amount(s.Held), shown.Amount(s.Used))
 			}
 		}
 	}

@@ -93,6 +93,11 @@ func (e *Eviction) Spare() ([]Spared, error) {
 		if !found || standing.Index == nil {
 			continue
 		}
+		if stalls(shortage) {
+			spared = append(spared, Spared{Change: fmt.Sprintf("%s of %s or more in place of %s, at that time",
+				standing.Signal, observe.Percent(observation.Capacity-observation.Available), e.config.Config.Thresholds[*standing.Index])})
+			continue
+		}
 		spared = append(spared, Spared{Change: fmt.Sprintf("%s of %s or less in place of %s, at that time",
 			standing.Signal, Amount(standing.Signal, observation.Available), e.config.Config.Thresholds[*standing.Index])})
 	}
@@ -127,7 +132,7 @@ func (e *Eviction) spareLimit() []Spared {
 
 // withRequest is the pod with a request that its use does not exceed.
 func withRequest(pod journal.Pod, shortage *journal.Shortage) (change string, changed journal.Pod, possible bool) {
-	if shortage.Resource != v1.ResourceMemory && shortage.Resource != v1.ResourceEphemeralStorage || len(pod.Containers) == 0 {
+	if shortage.Resource != v1.ResourceMemory && shortage.Resource != v1.ResourceEphemeralStorage || len(pod.Containers) == 0 || stalls(shortage) {
 		return "", pod, false
 	}
 	i := slices.IndexFunc(shortage.Candidates, func(c journal.Candidate) bool { return c.UID == pod.UID })

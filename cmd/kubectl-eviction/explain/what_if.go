@@ -51,7 +51,10 @@ type WhatIf struct {
 type WhatIfResult struct {
 	Steps int `json:"steps"`
 	// Unknown steps would have looked for victims among pods that are not recorded.
-	Unknown     int         `json:"unknown"`
+	Unknown int `json:"unknown"`
+	// Different counts the steps that decide something else; Differences are the first
+	// thousand of them.
+	Different   int         `json:"different"`
 	Differences []Different `json:"differences"`
 	Recorded    Count       `json:"recorded"`
 	Changed     Count       `json:"changed"`
@@ -73,6 +76,9 @@ type Different struct {
 	Recorded []string  `json:"recorded"`
 	Changed  []string  `json:"changed"`
 }
+
+// keptDifferences bounds what is kept of a journal in which every step differs.
+const keptDifferences = 1000
 
 // Result returns what came of it so far.
 func (w *WhatIf) Result() WhatIfResult { return w.result }
@@ -107,7 +113,7 @@ func (w *WhatIf) configure(r *journal.Record) error {
 	w.recorded = policy
 	if w.configured {
 		// Thresholds are the same ones for a step only if they are the same values.
-		w.state = journal.Adopt(w.state, changed, nil, r.Time)
+		w.state = journal.Adopt(w.state, changed, r.Time)
 	}
 	w.changed, w.configured = changed, true
 	if w.goneHere == nil {
@@ -165,6 +171,9 @@ func (w *WhatIf) pass(r *journal.Record) error {
 		w.result.Unknown++
 	}
 	if !slices.Equal(changed, recorded) {
+		w.result.Different++
+	}
+	if !slices.Equal(changed, recorded) && len(w.result.Differences) < keptDifferences {
 		w.result.Differences = append(w.result.Differences, Different{Time: r.Time, Recorded: recorded, Changed: changed})
 	}
 	w.follow(r, decision, evicted, &after)
@@ -175,11 +184,12 @@ func (w *WhatIf) pass(r *journal.Record) error {
 // lacksPods says whether a decision would have needed pods that are not recorded.
 func lacksPods(r *journal.Record, decision decide.Decision) bool {
 	ranks := decision.Shortage != nil || slices.ContainsFunc(decision.Shortages, func(s decide.Shortage) bool { return s.Ranked })
-	return ranks && !rankedIn(r)
+	return ranks && !Ranked(r)
 }
 
-func rankedIn(r *journal.Record) bool {
-	return r.Decision != nil && slices.ContainsFunc(r.Decision.Shortages, func(s journal.Shortage) bool { return s.Ranked })
+// Ranked says whether a record holds all the pods of the node: some were ranked.
+func Ranked(r *journal.Record) bool {
+	return r.Decision != nil && !r.Abridged && slices.ContainsFunc(r.Decision.Shortages, func(s journal.Shortage) bool { return s.Ranked })
 }
 
 // adjust makes the numbers those of a node on which the changed decisions were

@@ -312,6 +312,16 @@ func (c *Config) Settings() threshold.Settings {
 		Hard: c.Kubelet.EvictionHard, Soft: c.Kubelet.EvictionSoft,
 		SoftGracePeriod: c.Kubelet.EvictionSoftGracePeriod, MinimumReclaim: c.Kubelet.EvictionMinimumReclaim,
 		GuardAllocatable: slices.Contains(c.Kubelet.EnforceNodeAllocatable, "pods"),
-		PressureSignals:  c.Kubelet.FeatureGates["EvictionPressureSignals"],
+		PressureSignals:  c.pressureSignals(),
 	}
+}
+
+// pressureSignals says whether the signals of EvictionPressureSignals may be used: the
+// gate is on, and none that it needs is off.
+func (c *Config) pressureSignals() bool {
+	off := func(gate string) bool {
+		on, given := c.Kubelet.FeatureGates[gate]
+		return given && !on
+	}
+	return c.Kubelet.FeatureGates["EvictionPressureSignals"] && !off("EvictionConcurrentKills") && !off("EvictionEvidence") && !off("EvictionPromptWake")
 }

@@ -88,7 +88,7 @@ func (m *manager) restore(logger klog.Logger, directory string) {
 
 // tell records a pass and shows it in the metrics.
 func (m *manager) tell(why wake.Wake, t taken, policy decide.Policy, pods []*v1.Pod, seen observe.Snapshot) {
-	m.meters.pass(why, t, policy, seen)
+	m.meters.pass(why, t, policy)
 	if m.journal == nil {
 		return
 	}

@@ -62,6 +62,15 @@ func init() {
 	utilruntime.Must(utilfeature.DefaultMutableFeatureGate.Add(gates))
 }
 
+// pressureSignals says whether thresholds may use the signals of
+// EvictionPressureSignals. They need the gates without which a pressure would take one
+// innocent pod after the other: nobody would wait for the average to fall, or look at
+// who waits; and the one whose probe reads them.
+func pressureSignals() bool {
+	enabled := utilfeature.DefaultFeatureGate.Enabled
+	return enabled(evictionPressureSignals) && enabled(evictionConcurrentKills) && enabled(evictionEvidence) && enabled(evictionPromptWake)
+}
+
 // askGates fills in what the feature gates say now, upstream's and ours.
 func askGates(policy *decide.Policy) {
 	enabled := utilfeature.DefaultFeatureGate.Enabled

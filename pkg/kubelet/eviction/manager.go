@@ -175,6 +175,7 @@ func (m *manager) pass(ctx context.Context, why wake.Wake, diskInfo DiskInfoProv
 		m.prompt.follow(watched.Thresholds, seen.Observations)
 	}
 	m.introduced.Do(func() { m.introduce(logger, policy, seen.Observations) })
+	withoutUnwatched(seen.Observations, watched)
 	taken := m.step(watched, pods, seen)
 	decision := taken.decision
 	m.tell(why, taken, watched, pods, seen)
@@ -310,7 +311,7 @@ func (m *manager) step(policy decide.Policy, pods []*v1.Pod, seen observe.Snapsh
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.restored != nil {
-		m.state = journal.Adopt(*m.restored, policy, pods, m.clock.Now())
+		m.state = journal.Adopt(*m.restored, policy, m.clock.Now())
 		m.restored = nil
 	}
 	t := taken{now: m.clock.Now(), before: m.state}
@@ -358,7 +359,7 @@ func (m *manager) relieve(ctx context.Context, policy decide.Policy, shortage *d
 		summary, err := m.summary(ctx)
 		if err != nil {
 			logger.Error(err, "Could not read the node's stats after reclaiming, going on with those from before")
-		} else if decide.Resolved(judgedBy(policy, shortage), observe.FromSummary(summary, observe.PlatformMemory).Observations) {
+		} else if decide.Resolved(judgedBy(policy, shortage), m.counted(policy, summary)) {
 			logger.Info("Reclaiming was enough, no pod is evicted")
 			return nil
 		}
@@ -392,6 +393,18 @@ func (m *manager) relieve(ctx context.Context, policy decide.Policy, shortage *d
 	}
 	m.evict(ctx, *shortage.Victim)
 	return []*v1.Pod{shortage.Victim.Pod}
+}
+
+// counted are the observations of a summary as a step counts them.
+func (m *manager) counted(policy decide.Policy, summary *statsapi.Summary) observe.Observations {
+	seen := observe.FromSummary(summary, observe.PlatformMemory).Observations
+	if m.prompt != nil {
+		m.prompt.complete(seen)
+	}
+	if policy.ReclaimableMemory {
+		seen.CountReclaimable()
+	}
+	return seen
 }
 
 // judgedBy is the policy by which a reclaim is judged: with EvictionTargetedReclaim

@@ -46,7 +46,8 @@ func counters(name, help string, labels ...string) *metrics.CounterVec {
 
 // Metrics of this package, beside kubelet_evictions and
 // kubelet_eviction_stats_age_seconds, which are upstream's. Amounts are in the
-// signal's own unit: bytes, inodes or processes.
+// signal's own unit: bytes, inodes or processes, and for pressure hundredths of a
+// percent of the time that is left.
 var (
 	unknownObservations = counters("eviction_unknown_observations_total",
 		"Observations whose numbers could not be true, by eviction signal. They decide nothing.", signalLabel)
@@ -109,7 +110,7 @@ type sample struct {
 }
 
 // pass shows what was seen and decided.
-func (m *meters) pass(why wake.Wake, t taken, policy decide.Policy, seen observe.Snapshot) {
+func (m *meters) pass(why wake.Wake, t taken, policy decide.Policy) {
 	if !m.follow {
 		return
 	}
@@ -119,7 +120,7 @@ func (m *meters) pass(why wake.Wake, t taken, policy decide.Policy, seen observe
 	if m.last == nil {
 		m.last = map[evictionapi.Signal]sample{}
 	}
-	for signal, o := range seen.Observations {
+	for signal, o := range t.decision.Seen {
 		before := m.last[signal]
 		now := sample{Observation: o, loss: before.loss}
 		if elapsed := o.Time.Sub(before.Time).Seconds(); elapsed > 0 && !before.Time.IsZero() {
@@ -148,7 +149,7 @@ func (m *meters) pass(why wake.Wake, t taken, policy decide.Policy, seen observe
 	for signal, seconds := range left {
 		secondsToThreshold.WithLabelValues(string(signal)).Set(seconds)
 	}
-	for _, settled := range t.before.Ledger.Settled(t.after.Ledger, seen.Observations) {
+	for _, settled := range t.before.Ledger.Settled(t.after.Ledger, t.decision.Seen) {
 		for signal, gain := range settled.Entry.Gains {
 			releaseExpected.WithLabelValues(string(signal)).Add(float64(gain))
 			releaseMeasured.WithLabelValues(string(signal)).Add(float64(min(gain, settled.Measured[signal])))

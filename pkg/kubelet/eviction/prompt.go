@@ -19,6 +19,7 @@ package eviction
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -26,6 +27,7 @@ import (
 	"k8s.io/klog/v2"
 	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
 
+	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/decide"
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/observe"
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/observe/machine"
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/threshold"
@@ -59,7 +61,7 @@ func (m *manager) startProbes(ctx context.Context) {
 	probe := m.config.Probe
 	if probe != nil {
 		m.prompt = newPrompt(probe, m)
-		m.countReclaimable()
+		m.countReclaimable(ctx)
 		go m.prompt.prober.Run(ctx)
 		logger.Info("Watching for crossed thresholds", "probes", probe.Signals())
 		return
@@ -72,7 +74,7 @@ func (m *manager) startProbes(ctx context.Context) {
 		missing = append(missing, own.AddReclaimable(machine.Linux, m.config.PodCgroupRoot)...)
 	}
 	m.prompt = newPrompt(own, m)
-	m.countReclaimable()
+	m.countReclaimable(ctx)
 	stalls, stallsMissing := wake.Stalls(ctx, machine.Linux.Proc, machine.Linux.Cgroup, m.config.PodCgroupRoot, func(source string) {
 		logger.V(4).Info("The kernel reports a lack of memory", "source", source)
 		m.prompt.prober.Hurry()
@@ -87,24 +89,46 @@ func (m *manager) startProbes(ctx context.Context) {
 	}
 }
 
-// countReclaimable has the prober count what the step does.
-func (m *manager) countReclaimable() {
-	if utilfeature.DefaultFeatureGate.Enabled(evictionReclaimableMemory) {
-		m.prompt.prober.CountReclaimable()
+// withoutUnwatched drops the signals of EvictionPressureSignals that no threshold
+// watches, and that decide nothing else either: most kubelets have them in their
+// summaries.
+func withoutUnwatched(seen observe.Observations, policy decide.Policy) {
+	for signal := range seen {
+		traits, _ := observe.TraitsOf(signal)
+		needed := policy.ReclaimableMemory && signal == observe.SignalMemoryPressureFull10 ||
+			slices.ContainsFunc(policy.Thresholds, func(t evictionapi.Threshold) bool { return t.Signal == signal })
+		if traits.Extra && !needed {
+			delete(seen, signal)
+		}
 	}
 }
+
+// countReclaimable has the prober count what the step does.
+func (m *manager) countReclaimable(ctx context.Context) {
+	if utilfeature.DefaultFeatureGate.Enabled(evictionReclaimableMemory) {
+		m.prompt.prober.CountReclaimable()
+		// The first pass may come before the prober's first look.
+		m.prompt.prober.Read(ctx)
+	}
+}
+
+// probedLately is how old a probe's reading may be to stand beside a summary's: some
+// of its slowest looks. A probe that hangs must not go on promising memory.
+const probedLately = 5 * time.Second
 
 // complete adds to what the summary says what only the probe can read: signals that
 // no summary has, and what could be reclaimed.
 func (p *prompt) complete(seen observe.Observations) {
+	now := time.Now()
 	for signal, probed := range p.prober.Latest() {
+		traits, _ := observe.TraitsOf(signal)
 		o, found := seen[signal]
 		switch {
-		case !found:
-			if traits, _ := observe.TraitsOf(signal); traits.Extra {
-				seen[signal] = probed
-			}
-		case probed.Reclaimable > 0:
+		case now.Sub(probed.Time) > probedLately:
+		case !found && traits.Extra, traits.Stall != observe.NoStall:
+			// The machine's own pressure, at the moment.
+			seen[signal] = probed
+		case found && probed.Reclaimable > 0:
 			o.Reclaimable = probed.Reclaimable
 			seen[signal] = o
 		}

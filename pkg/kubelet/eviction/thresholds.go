@@ -19,7 +19,6 @@ package eviction
 import (
 	"slices"
 
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
 	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
 
@@ -38,7 +37,7 @@ func ParseThresholdConfig(allocatableConfig []string, evictionHard, evictionSoft
 		SoftGracePeriod:  evictionSoftGracePeriod,
 		MinimumReclaim:   evictionMinimumReclaim,
 		GuardAllocatable: slices.Contains(allocatableConfig, kubetypes.NodeAllocatableEnforcementKey),
-		PressureSignals:  utilfeature.DefaultFeatureGate.Enabled(evictionPressureSignals),
+		PressureSignals:  pressureSignals(),
 	})
 }
 

@@ -35,6 +35,9 @@ type Decision struct {
 	// with ConcurrentKills, which acts upon all of them.
 	Shortage *Shortage
 
+	// Seen is what the step went by: without what could not be true (Evidence), and
+	// with what can be reclaimed (ReclaimableMemory).
+	Seen observe.Observations
 	// Unknown are the signals whose numbers could not be true (Evidence).
 	Unknown []evictionapi.Signal
 	// Shortages are all that are acted upon, the most urgent first

@@ -50,6 +50,13 @@ type Entry struct {
 	RetryAt time.Time
 	// Counted: the eviction is in kubelet_evictions.
 	Counted bool
+	// AwaitedUntil is set for an entry that a kubelet took over which has just started:
+	// until the pod is seen or that time has come, its absence means nothing. The
+	// kubelet knows its pods a while after its start.
+	AwaitedUntil time.Time
+	// Returned is by how much a signal had risen when its return was awaited no more,
+	// while others still were.
+	Returned Gains
 }
 
 // Bounds of what a promise is worth. A pod that has been told to stop returns
@@ -61,8 +68,9 @@ const (
 	// settle is how long after the clean-up a sample must be taken to show it.
 	settleMemory = 2 * time.Second
 	settleDisk   = time.Minute
-	settleAvg10  = 10 * time.Second
-	settleAvg60  = time.Minute
+	// After three of its time constants an average has forgotten all but a twentieth.
+	settleAvg10 = 30 * time.Second
+	settleAvg60 = 3 * time.Minute
 	// stillRunning is when a pod that was killed and is not cleaned up is killed
 	// again (#81383, #82290): the runtime lost it, or never stopped it.
 	stillRunning = 30 * time.Second
@@ -163,7 +171,11 @@ func (l Ledger) CleanedUp(uid types.UID, at time.Time) Ledger {
 // sample was taken long enough after the clean-up, nor when the promise is too
 // old to be believed.
 func (e Entry) open(signal evictionapi.Signal, sample time.Time, now time.Time) bool {
-	if now.After(e.PromisedAt.Add(e.grace() + window(signal, promiseMemory, promiseDisk))) {
+	promise := window(signal, promiseMemory, promiseDisk)
+	if traits, _ := observe.TraitsOf(signal); traits.Stall != observe.NoStall {
+		promise += settle(signal)
+	}
+	if now.After(e.PromisedAt.Add(e.grace() + promise)) {
 		return false
 	}
 	return e.CleanedUpAt.IsZero() || sample.Before(e.CleanedUpAt.Add(settle(signal)))
@@ -188,6 +200,7 @@ func (l Ledger) Observe(seen observe.Observations, now time.Time) Ledger {
 		}
 		expected := after.expected(signal, observation.Time, now)
 		if expected == 0 {
+			after.returned(signal, max(l.Risen[signal], observation.Available-l.Lowest[signal], 0))
 			continue
 		}
 		// What an entry brought that has ended, or is believed no more, is no part of
@@ -198,6 +211,22 @@ func (l Ledger) Observe(seen observe.Observations, now time.Time) Ledger {
 		after.Risen[signal] = max(l.Risen[signal]-gone, observation.Available-lowest, 0)
 	}
 	return after
+}
+
+// returned notes for all who promised some of a signal what has come of it.
+func (l Ledger) returned(signal evictionapi.Signal, risen int64) {
+	for i := range l.Entries {
+		e := &l.Entries[i]
+		if _, noted := e.Returned[signal]; noted || e.Gains[signal] <= 0 {
+			continue
+		}
+		returned := maps.Clone(e.Returned)
+		if returned == nil {
+			returned = Gains{}
+		}
+		returned[signal] = risen
+		e.Returned = returned
+	}
 }
 
 // Settled is a victim whose return is awaited no more.
@@ -220,7 +249,9 @@ func (l Ledger) Settled(after Ledger, seen observe.Observations) []Settled {
 		for signal := range entry.Gains {
 			observation, found := seen[signal]
 			// What nothing is expected of is not followed.
-			if lowest, followed := l.Lowest[signal]; found && followed {
+			if noted, known := entry.Returned[signal]; known {
+				measured[signal] = noted
+			} else if lowest, followed := l.Lowest[signal]; found && followed {
 				measured[signal] = max(l.Risen[signal], observation.Available-lowest, 0)
 			}
 		}
@@ -273,6 +304,11 @@ func (l Ledger) With(eviction Eviction, gains Gains, seen observe.Observations, 
 	}
 	l.Expected, l.Lowest = expected, lowest
 	return l
+}
+
+// anybodyOpen says whether any victim's end is still to be seen in a signal.
+func (l Ledger) anybodyOpen(signal evictionapi.Signal, sample, now time.Time) bool {
+	return slices.ContainsFunc(l.Entries, func(e Entry) bool { return e.open(signal, sample, now) })
 }
 
 // unknownOpen says whether a victim is in flight of which nobody knows what it
@@ -332,6 +368,14 @@ func (l Ledger) WithoutAbsent(active []*v1.Pod, now time.Time) (after Ledger, un
 	for _, e := range l.Entries {
 		uid := e.Eviction.Pod.UID
 		absent := !slices.ContainsFunc(active, func(pod *v1.Pod) bool { return pod.UID == uid })
+		if !absent && !e.AwaitedUntil.IsZero() {
+			at := slices.IndexFunc(active, func(pod *v1.Pod) bool { return pod.UID == uid })
+			l = l.change(uid, func(e *Entry) { e.Eviction.Pod, e.AwaitedUntil = active[at], time.Time{} })
+			continue
+		}
+		if absent && now.Before(e.AwaitedUntil) {
+			continue
+		}
 		unreported := e.KilledAt.IsZero() || now.After(e.PromisedAt.Add(e.grace()+promiseDisk))
 		if !absent || e.Running > 0 || !e.CleanedUpAt.IsZero() || !unreported {
 			continue
@@ -344,21 +388,20 @@ func (l Ledger) WithoutAbsent(active []*v1.Pod, now time.Time) (after Ledger, un
 	return l, uncounted
 }
 
+// podsKnown is how long after its start a kubelet may not know all of its pods: until
+// it has them from the API server.
+const podsKnown = time.Minute
+
 // Adopt returns the ledger of a kubelet that has just started from the one of the
-// kubelet before: no kill runs, those that had not succeeded are due at once, and
-// the pods are the ones that are there now.
-func (l Ledger) Adopt(active []*v1.Pod, now time.Time) Ledger {
+// kubelet before: no kill runs, those that had not succeeded are due at once and
+// promise anew, and each pod is awaited for a while.
+func (l Ledger) Adopt(now time.Time) Ledger {
 	l.Entries = slices.Clone(l.Entries)
 	for i := range l.Entries {
 		e := &l.Entries[i]
-		e.Running = 0
+		e.Running, e.AwaitedUntil = 0, now.Add(podsKnown)
 		if e.KilledAt.IsZero() {
-			e.RetryAt = now
-		}
-		for _, pod := range active {
-			if pod.UID == e.Eviction.Pod.UID {
-				e.Eviction.Pod = pod
-			}
+			e.RetryAt, e.PromisedAt = now, now
 		}
 	}
 	return l

@@ -217,7 +217,7 @@ func (r *relief) choose(shortage *Shortage, traits observe.Traits, observation o
 		// Shares of a stall do not add up, and an average takes its time to fall: one
 		// pod at a time, and the next when the last one's end can be seen.
 		free = min(free, 1)
-		if shortage.Pending > 0 || unknown {
+		if r.state.Ledger.anybodyOpen(signal, observation.Time, r.now) {
 			free = 0
 		}
 	}

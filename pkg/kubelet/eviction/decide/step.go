@@ -54,6 +54,7 @@ func Step(policy Policy, before State, pods []*v1.Pod, seen observe.Snapshot, no
 		seen.Observations = maps.Clone(seen.Observations)
 		seen.Observations.CountReclaimable()
 	}
+	decision.Seen = seen.Observations
 	after := State{
 		Standings:  before.Standings.Advance(policy.Thresholds, seen.Observations, now, policy.Evidence),
 		ObservedAt: make(map[evictionapi.Signal]time.Time, len(seen.Observations)),

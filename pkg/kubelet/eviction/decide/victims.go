@@ -94,7 +94,8 @@ func gainsOf(policy Policy, pod *v1.Pod, seen observe.Snapshot) Gains {
 	gains := Gains{}
 	for signal, observation := range seen.Observations {
 		traits, found := observe.TraitsOf(signal)
-		if !found {
+		watched := func(t evictionapi.Threshold) bool { return t.Signal == signal }
+		if !found || traits.Extra && !slices.ContainsFunc(policy.Thresholds, watched) {
 			continue
 		}
 		parts := remedies[policy.Layout][traits.Filesystem].parts

@@ -52,8 +52,9 @@ func OpenFile(directory string) *File {
 	f := &File{log: &lumberjack.Logger{
 		Filename: path, MaxBackups: files - 1,
 		// Rotated here, so that every file can begin with the configuration; the
-		// library's own bound is for a file that somebody else writes to as well.
-		MaxSize: 4 * fileSize >> 20,
+		// library's own bound only keeps it from doing so too: it is the longest line that
+		// is read.
+		MaxSize: longest >> 20,
 	}}
 	if file, err := os.Open(path); err == nil {
 		defer file.Close()

@@ -122,8 +122,8 @@ type Pressure struct {
 }
 
 func pressureOf(psi *statsapi.PSIStats) *Pressure {
-	if psi == nil {
-		return nil
+	if psi == nil || *psi == (statsapi.PSIStats{}) {
+		return nil // the kubelet's way to say that it does not know
 	}
 	p := &Pressure{Some10: psi.Some.Avg10, Some60: psi.Some.Avg60, Full10: psi.Full.Avg10, Full60: psi.Full.Avg60}
 	for _, average := range []*float64{&p.Some10, &p.Some60, &p.Full10, &p.Full60} {
@@ -138,7 +138,8 @@ func (p *Pressure) api() *statsapi.PSIStats {
 	if p == nil {
 		return nil
 	}
-	return &statsapi.PSIStats{Some: statsapi.PSIData{Avg10: p.Some10, Avg60: p.Some60}, Full: statsapi.PSIData{Avg10: p.Full10, Avg60: p.Full60}}
+	// A total tells zeros from what is not known.
+	return &statsapi.PSIStats{Some: statsapi.PSIData{Total: 1, Avg10: p.Some10, Avg60: p.Some60}, Full: statsapi.PSIData{Avg10: p.Full10, Avg60: p.Full60}}
 }
 
 func swapOf(swap *statsapi.SwapStats) *uint64 {

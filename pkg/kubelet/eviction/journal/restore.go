@@ -26,7 +26,6 @@ import (
 	"slices"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	evictionapi "k8s.io/kubernetes/pkg/kubelet/eviction/api"
 
 	"github.com/kubelet-eviction/kubelet-eviction/pkg/kubelet/eviction/decide"
@@ -96,8 +95,8 @@ func (o *Outcome) apply(state decide.State, at time.Time) decide.State {
 
 // Adopt makes a restored state that of a kubelet which has just started: kills and
 // reclaims that ran have ended with the old one, and are due again; thresholds are
-// those of the new configuration, and the pods in flight those that run.
-func Adopt(state decide.State, policy decide.Policy, pods []*v1.Pod, now time.Time) decide.State {
+// those of the new configuration.
+func Adopt(state decide.State, policy decide.Policy, now time.Time) decide.State {
 	var standings threshold.Standings
 	for _, standing := range state.Standings {
 		i := slices.IndexFunc(policy.Thresholds, func(t evictionapi.Threshold) bool { return threshold.Same(t, standing.Threshold) })
@@ -114,6 +113,6 @@ func Adopt(state decide.State, policy decide.Policy, pods []*v1.Pod, now time.Ti
 		state.Ledger = decide.Ledger{}
 		return state
 	}
-	state.Ledger = state.Ledger.Adopt(pods, now)
+	state.Ledger = state.Ledger.Adopt(now)
 	return state
 }

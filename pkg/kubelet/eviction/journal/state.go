@@ -76,6 +76,10 @@ type Entry struct {
 	// Retry is negative while it lies ahead.
 	Retry   *Seconds `json:"retry,omitempty"`
 	Counted bool     `json:"counted,omitempty"`
+	// Awaited is negative while it lies ahead: until then a kubelet that has just
+	// started does not take the pod for gone.
+	Awaited  *Seconds                     `json:"awaited,omitempty"`
+	Returned map[evictionapi.Signal]int64 `json:"returned,omitempty"`
 }
 
 // Reclaiming is how far the reclaim of a filesystem has come.
@@ -158,6 +162,7 @@ func stateOf(state decide.State, policy decide.Policy, clock frame) *State {
 			Decided: Seconds(clock.now.Sub(entry.DecidedAt)), Promised: Seconds(clock.now.Sub(entry.PromisedAt)),
 			Killed: clock.age(entry.KilledAt), CleanedUp: clock.age(entry.CleanedUpAt), Retry: clock.age(entry.RetryAt),
 			Attempts: entry.Attempts, Running: entry.Running, Counted: entry.Counted,
+			Awaited: clock.age(entry.AwaitedUntil), Returned: entry.Returned,
 		})
 	}
 	for filesystem, one := range state.Reclaims {
@@ -237,5 +242,6 @@ func (e *Entry) decideEntry(clock frame) decide.Entry {
 		Gains:    e.Gains, DecidedAt: clock.time(&e.Decided), PromisedAt: clock.time(&e.Promised),
 		KilledAt: clock.time(e.Killed), CleanedUpAt: clock.time(e.CleanedUp), RetryAt: clock.time(e.Retry),
 		Attempts: e.Attempts, Running: e.Running, Counted: e.Counted,
+		AwaitedUntil: clock.time(e.Awaited), Returned: e.Returned,
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,8 +44,10 @@ const (
 	// journal over in an hour.
 	abridgeFor = time.Minute
 	// remembered is how many lines are kept in memory: the last quarter of an hour
-	// of a quiet node.
-	remembered = 100
+	// of a quiet node. A full node that is short of something has few lines, of tens
+	// of kibibytes each.
+	remembered      = 100
+	rememberedBytes = 4 << 20
 	// complainEvery is the least time between two log lines about a sink that fails.
 	complainEvery = time.Minute
 )
@@ -68,8 +71,9 @@ type Journal struct {
 	// dropped counts the records that were lost since one was last written.
 	dropped atomic.Uint64
 
-	mu     sync.Mutex
-	recent [][]byte
+	mu          sync.Mutex
+	recent      [][]byte
+	recentBytes int
 
 	// What follows belongs to Run.
 	sequence uint64
@@ -180,8 +184,12 @@ func (j *Journal) abridge(record *Record) {
 	if record.Kind != KindPass || record.Decision == nil {
 		return
 	}
-	if j.full != nil && !record.Decision.Acts() && record.Time.Sub(j.full.Time) < abridgeFor && sameShape(record.Decision, j.full.Decision) {
-		record.Abridged, record.Pods = true, nil
+	if j.full != nil && !record.Decision.Acts() && !record.Time.Before(j.full.Time) && record.Time.Sub(j.full.Time) < abridgeFor && sameShape(record.Decision, j.full.Decision) {
+		record.Abridged = true
+		// A kubelet that starts from this record must not take those in flight for gone.
+		record.Pods = slices.DeleteFunc(record.Pods, func(p Pod) bool {
+			return record.State == nil || !slices.ContainsFunc(record.State.InFlight, func(e Entry) bool { return e.UID == p.UID })
+		})
 		for i := range record.Decision.Shortages {
 			record.Decision.Shortages[i].Candidates = nil
 		}
@@ -215,7 +223,10 @@ func (j *Journal) line(ctx context.Context, record Record) {
 		return
 	}
 	j.mu.Lock()
-	if j.recent = append(j.recent, line); len(j.recent) > remembered {
+	j.recent = append(j.recent, line)
+	j.recentBytes += len(line)
+	for len(j.recent) > 1 && (len(j.recent) > remembered || j.recentBytes > rememberedBytes) {
+		j.recentBytes -= len(j.recent[0])
 		j.recent = append(j.recent[:0:0], j.recent[1:]...)
 	}
 	j.mu.Unlock()
@@ -227,7 +238,7 @@ func (j *Journal) line(ctx context.Context, record Record) {
 		text = append(text, '\n') // half a line may be there
 	}
 	text = append(append(text, line...), '\n')
-	if file, rotates := j.options.Sink.(rotator); rotates && record.Kind != KindConfig && j.policy != nil && file.full(len(text)) {
+	if file, rotates := j.options.Sink.(rotator); rotates && (record.Kind == KindPass || record.Kind == KindHeartbeat) && file.full(len(text)) {
 		if err := file.rotate(); err != nil {
 			j.lost(ctx, record.Dropped, err)
 			return

@@ -44,10 +44,24 @@ const NoStallAtAll = 100_00
 // stalled returns an average in hundredths of a percent; unknown where there is none
 // or it cannot be true.
 func (s Stall) stalled(psi *statsapi.PSIStats) Use {
-	if psi == nil || s == NoStall {
+	// Where cadvisor read nothing, as on cgroup v1, the kubelet hands out zeros; that
+	// nobody ever waited since the cgroup was made is not to be told from it.
+	if psi == nil || *psi == (statsapi.PSIStats{}) {
 		return Use{}
 	}
-	percent := map[Stall]float64{SomeAvg10: psi.Some.Avg10, SomeAvg60: psi.Some.Avg60, FullAvg10: psi.Full.Avg10, FullAvg60: psi.Full.Avg60}[s]
+	var percent float64
+	switch s {
+	case SomeAvg10:
+		percent = psi.Some.Avg10
+	case SomeAvg60:
+		percent = psi.Some.Avg60
+	case FullAvg10:
+		percent = psi.Full.Avg10
+	case FullAvg60:
+		percent = psi.Full.Avg60
+	default:
+		return Use{}
+	}
 	if !(percent >= 0 && percent <= 100) {
 		return Use{}
 	}
@@ -115,6 +129,9 @@ func (s *Snapshot) observeStalls(node *statsapi.NodeStats) {
 func (s *Snapshot) observeSwap(swap *statsapi.SwapStats) {
 	if swap == nil || swap.SwapAvailableBytes == nil || swap.SwapUsageBytes == nil {
 		return
+	}
+	if *swap.SwapAvailableBytes == 0 && *swap.SwapUsageBytes == 0 {
+		return // the node has none: nothing can run short
 	}
 	s.observe(SignalSwapAvailable, *swap.SwapAvailableBytes, *swap.SwapAvailableBytes+*swap.SwapUsageBytes, swap.Time)
 }

@@ -148,7 +148,7 @@ func parseAll[T any](s Settings, name string, texts map[string]string, parse par
 		if !known || traits.Extra && !s.PressureSignals {
 			fault.Kind, fault.Problem, fault.Allowed = UnknownSignal, "unsupported eviction signal", s.signalNames()
 			if known {
-				fault.Problem += " while EvictionPressureSignals is off"
+				fault.Problem += " while EvictionPressureSignals is off, or one of EvictionConcurrentKills, EvictionEvidence and EvictionPromptWake, which it needs"
 			}
 			faults = append(faults, fault)
 			continue

@@ -69,6 +69,9 @@ func NewProber(probe observe.Probe, thresholds []evictionapi.Threshold, waker *W
 // does. It is for before Run.
 func (p *Prober) CountReclaimable() { p.reclaimable = true }
 
+// Read reads every signal once without waking anybody. It is for before Run.
+func (p *Prober) Read(ctx context.Context) { p.read(ctx) }
+
 // Hurry makes the prober look at once, since something happened. It never blocks.
 func (p *Prober) Hurry() {
 	select {
