@@ -123,9 +123,11 @@ compatibility: ## Print what passed with which version, from the logs of what wa
 	@hack/compatibility.sh
 
 .PHONY: fuzz
-fuzz: ## Fuzz what parses thresholds and configurations, a minute each.
+fuzz: ## Fuzz what parses thresholds, configurations and records, a minute each.
 	@for target in FuzzParse FuzzPercentage FuzzFindings; do \
 	  go test -run '^$$' -fuzz "^$$target$$" -fuzztime 1m ./pkg/kubelet/eviction/threshold; done
+	@for target in FuzzRecord FuzzHeartbeat; do \
+	  go test -run '^$$' -fuzz "^$$target$$" -fuzztime 1m -fuzzminimizetime 1x ./pkg/kubelet/eviction/journal; done
 	@for target in FuzzLoad FuzzParseCapacity; do \
 	  go test -run '^$$' -fuzz "^$$target$$" -fuzztime 1m ./cmd/kubectl-eviction/lint; done
 
