@@ -69,13 +69,7 @@ the time that was asked for (nothing is written), 2 when it could not be done.`,
   kubectl eviction plot eviction.jsonl -o timeline.html --from 2026-03-01T03:10:00Z --to 2026-03-01T03:20:00Z`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, arguments []string) error {
-			if len(arguments) == 1 {
-				if p.source.path != "" || p.source.node != "" {
-					return errors.New("name one journal: as an argument, with -f or with --node")
-				}
-				p.source.path = arguments[0]
-			}
-			if err := p.source.check(); err != nil {
+			if err := p.source.take(arguments); err != nil {
 				return err
 			}
 			return p.run(c.Context())

@@ -63,13 +63,7 @@ and what it holds is counted as available.`,
   kubectl eviction replay --node worker-1 --feature-gates EvictionEvidence=false`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(c *cobra.Command, arguments []string) error {
-			if len(arguments) == 1 {
-				if r.source.path != "" || r.source.node != "" {
-					return errors.New("name one journal: as an argument, with -f or with --node")
-				}
-				r.source.path = arguments[0]
-			}
-			if err := r.source.check(); err != nil {
+			if err := r.source.take(arguments); err != nil {
 				return err
 			}
 			if err := checkOutput(r.output); err != nil {

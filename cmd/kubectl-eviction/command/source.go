@@ -58,6 +58,18 @@ func (s *source) addFlags(c *cobra.Command) {
 	_ = c.MarkFlagFilename("filename", "jsonl")
 }
 
+// take takes the journal from the arguments, of which there is one at most, or else
+// from the flags.
+func (s *source) take(arguments []string) error {
+	if len(arguments) == 1 {
+		if s.path != "" || s.node != "" {
+			return errors.New("name one journal: as an argument, with -f or with --node")
+		}
+		s.path = arguments[0]
+	}
+	return s.check()
+}
+
 // check says whether exactly one place is named.
 func (s *source) check() error {
 	if s.path == "" && s.node == "" {
