@@ -39,8 +39,10 @@ func TestHoldMemory(t *testing.T) {
 		group := newGroup(t, name)
 		startHog(t, group, 600)
 		current := func() int64 { return number(t, filepath.Join(group, "memory.current")) }
-		for current() < 30<<20 {
-			time.Sleep(time.Millisecond)
+		for begin := time.Now(); current() < 30<<20; time.Sleep(time.Millisecond) {
+			if time.Since(begin) > time.Minute {
+				t.Fatal("the hog does not grow")
+			}
 		}
 		before := current()
 		if hold {

@@ -254,10 +254,8 @@ func (m *manager) findDisks(ctx context.Context, diskInfo DiskInfoProvider) (*di
 		err = fmt.Errorf("%s is turned off but we still have a split filesystem", features.KubeletSeparateDiskGC)
 	} else {
 		err = nil
-		var overridden error
-		if found.thresholds, overridden = threshold.WithContainerFs(m.config.Thresholds, found.layout); overridden != nil {
-			logger.Info("Some thresholds are overridden", "err", overridden)
-		}
+		// Which ones that overrides is a finding, told of at the first pass.
+		found.thresholds, _ = threshold.WithContainerFs(m.config.Thresholds, found.layout)
 	}
 	return found, err
 }

@@ -83,6 +83,11 @@ func recorded(directory, text string) bool {
 	return err == nil && strings.Contains(string(content), text)
 }
 
+// These tests are in real time: the library that rotates files keeps a goroutine,
+// which simulated time would wait for. That nobody else goes is asserted over several
+// passes, which are a tenth of a second apart; the rules themselves are tested without
+// time in decide/restart_test.go.
+
 // TestRestartGoesOn: a kubelet ends while a kill runs. The one after it has the
 // condition at once, kills the same pod again, and no other for the same shortage.
 func TestRestartGoesOn(t *testing.T) {
