@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -159,7 +160,10 @@ func (s *source) partsOfNode(ctx context.Context) ([]part, error) {
 		return nil, err
 	}
 	get := func(ctx context.Context, name string) (io.ReadCloser, error) {
-		return client.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes", s.node, "proxy/logs", nodeFolder, name).Stream(ctx)
+		// Not AbsPath: that takes off the slash at the end, without which the kubelet
+		// answers with a redirection and not with the folder.
+		uri := "/api/v1/nodes/" + url.PathEscape(s.node) + "/proxy/logs/" + nodeFolder + "/" + name
+		return client.CoreV1().RESTClient().Get().RequestURI(uri).Stream(ctx)
 	}
 	listing, err := get(ctx, "")
 	if err != nil {

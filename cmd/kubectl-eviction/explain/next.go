@@ -117,6 +117,9 @@ func secondsUntil(now, before observe.Observation, limit int64) float64 {
 	return headroom / (loss / elapsed)
 }
 
+// dryRunSteps are those of a reclaim, of which a filesystem has two, and one for pods.
+const dryRunSteps = 3
+
 // dryRun takes the step with one threshold crossed and no other.
 func (n Node) dryRun(t evictionapi.Threshold, o observe.Observation, limit int64) (next, reclaim []string) {
 	policy := n.Policy
@@ -126,16 +129,20 @@ func (n Node) dryRun(t evictionapi.Threshold, o observe.Observation, limit int64
 	policy.Thresholds = []evictionapi.Threshold{crossed}
 	seen := n.Seen
 	o.Available = min(o.Available, max(limit-1, 0))
-	seen.Observations = observe.Observations{t.Signal: o}
 	state := decide.State{}
-	for range 3 { // the steps of a reclaim come first; then the pods
+	// Each step sees the same, a second later: the steps of a reclaim come first, and the
+	// pods when samples from after them show nothing more.
+	for second := range dryRunSteps {
+		now := n.At.Add(time.Duration(second) * time.Second)
+		o.Time = now
+		seen.Observations = observe.Observations{t.Signal: o}
 		var decision decide.Decision
-		state, decision = decide.Step(policy, state, slices.Clone(n.Pods), seen, n.At)
+		state, decision = decide.Step(policy, state, slices.Clone(n.Pods), seen, now)
 		for _, order := range decision.Reclaims {
 			for _, step := range order.Steps {
 				reclaim = append(reclaim, step.String())
 			}
-			state.Reclaims = state.Reclaims.Ended(order.Filesystem, 0, n.At)
+			state.Reclaims = state.Reclaims.Ended(order.Filesystem, 0, now)
 		}
 		if decision.Shortage != nil {
 			for _, step := range decision.Shortage.Reclaim {
@@ -145,7 +152,6 @@ func (n Node) dryRun(t evictionapi.Threshold, o observe.Observation, limit int64
 		if gone, names := victims(decision); len(gone) > 0 {
 			return names, reclaim
 		}
-		state.ObservedAt = nil
 	}
 	return nil, reclaim
 }
