@@ -9,6 +9,7 @@
 # distributed under the License is distributed on an "AS IS" BASIS,
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
+# limitations under the License.
 
 # Prints what passed with which version of Kubernetes, as the table in
 # docs/compatibility.md and README.md: from what make test or make test-minors, make

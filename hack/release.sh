@@ -9,6 +9,7 @@
 # distributed under the License is distributed on an "AS IS" BASIS,
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
+# limitations under the License.
 
 # Builds what is published of a version: a kubelet and, once a platform, the
 # commands, a bill of materials of each (CycloneDX), Debian packages, and the

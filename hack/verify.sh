@@ -20,7 +20,7 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 go_files() { git ls-files --cached --others --exclude-standard '*.go'; }
-shell_files() { git ls-files --cached --others --exclude-standard '*.sh' .ci/run hack/apply hack/goflags hack/new-version hack/node 'hack/sandbox/shim/*'; }
+shell_files() { git ls-files --cached --others --exclude-standard '*.sh' .ci/run hack/apply hack/goflags hack/guest hack/new-version hack/node 'hack/sandbox/shim/*'; }
 
 check_gofmt() {
   local unformatted
@@ -40,8 +40,10 @@ check_shellcheck() {
 check_licences() {
   local file bad=0
   while IFS= read -r file; do
-    head -n 20 "${file}" | grep -q 'Copyright The kubelet-eviction Authors' || { echo "${file}: no licence header"; bad=1; }
-  done < <(go_files; shell_files; echo Makefile)
+    # From its first line to its last.
+    head -n 20 "${file}" | sed -n '/Copyright The kubelet-eviction Authors/,$p' | grep -q 'limitations under the License' \
+      || { echo "${file}: no licence header, or part of one"; bad=1; }
+  done < <(go_files; shell_files; printf '%s\n' Makefile hack/deb/*.yaml hack/kind/cluster.yaml hack/kind/Dockerfile)
   return "${bad}"
 }
 

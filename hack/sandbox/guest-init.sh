@@ -10,6 +10,7 @@
 # distributed under the License is distributed on an "AS IS" BASIS,
 # WITHOUT WARRANTIES OR CONDITIONS OF ANY KIND, either express or implied.
 # See the License for the specific language governing permissions and
+# limitations under the License.
 
 # First process of the emulated guest of hack/guest. It mounts the disk and goes
 # over to the system that is on it; or, if there is none, runs /command from the
