@@ -99,8 +99,9 @@ test-deb: kubelet ## Install, upgrade and remove the Debian package in a chroot 
 	@hack/deb/test.sh _output/bin/kubelet
 
 .PHONY: test-kind
-test-kind: ## Test how a node image is made without Docker.
+test-kind: ## Make node images by podman and without an engine, and look into them (root, Debian).
 	@cd hack/kind/nodeimage && GOFLAGS= go test ./...
+	@hack/kind/test.sh
 
 .PHONY: test-patches
 test-patches: kubelet ## Run the unit tests that come with the patches, in the patched source.
@@ -160,7 +161,7 @@ release-check: ## Build a release again with an empty build cache, and compare b
 	@hack/release.sh check
 
 .PHONY: kind-image
-kind-image: ## Put the kubelet into a node image of kind (Docker). NODE=kindest/node:v1.37.0, or BASE=rootfs.tar without Docker.
+kind-image: ## Put the kubelet into a node image of kind. NODE=kindest/node:v1.37.0 with docker, podman or nerdctl, BASE=rootfs.tar without.
 	@if [ -n "$(BASE)" ]; then hack/kind/image.sh --layout "$(BASE)"; else hack/kind/image.sh "$(NODE)"; fi
 
 .PHONY: kind-up

@@ -43,7 +43,7 @@ check_licences() {
     # From its first line to its last.
     head -n 20 "${file}" | sed -n '/Copyright The kubelet-eviction Authors/,$p' | grep -q 'limitations under the License' \
       || { echo "${file}: no licence header, or part of one"; bad=1; }
-  done < <(go_files; shell_files; printf '%s\n' Makefile hack/deb/*.yaml hack/kind/cluster.yaml hack/kind/Dockerfile)
+  done < <(go_files; shell_files; printf '%s\n' Makefile hack/deb/*.yaml hack/kind/cluster.yaml hack/kind/Dockerfile hack/systemd/*.conf)
   return "${bad}"
 }
 

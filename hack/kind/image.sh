@@ -13,18 +13,19 @@
 
 # Puts the patched kubelet into a node image of kind.
 #
-#   hack/kind/image.sh NODE [NAME]             kindest/node:v1.37.x, with Docker
-#   hack/kind/image.sh --layout BASE [FOLDER]  an OCI image layout, without Docker
+#   hack/kind/image.sh NODE [NAME]             kindest/node:v1.37.x, with an engine
+#   hack/kind/image.sh --layout BASE [FOLDER]  an OCI image layout, without one
 #
 # NAME is kindest/node:eviction unless another is given. The minor is that of
-# NODE's tag, or K8S. BASE is what docker save wrote, or the tarball of a root
-# filesystem; FOLDER is _output/kind/layout, and beside it comes an archive for
-# docker load and kind load image-archive.
+# NODE's tag, or K8S. The engine is the one that kind would take: docker, podman or
+# nerdctl, or what KIND_EXPERIMENTAL_PROVIDER says. BASE is what docker save wrote,
+# or the tarball of a root filesystem; FOLDER is _output/kind/layout, and beside it
+# comes an archive for docker load, from which kind takes its nodes' image.
 
 set -o errexit -o nounset -o pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-usage() { sed -n '/^# Puts/,/^# docker load/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+usage() { sed -n '/^# Puts/,/^# comes an/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 layout=
 if [ "${1:-}" = --layout ]; then
   layout=yes
@@ -37,15 +38,21 @@ esac
 base=$1
 [ -z "${layout}" ] || base=$(realpath "${base}")
 target=${2:-}
+default_layout=_output/kind/layout
 cd "${here}/../.."
 
 if [ -z "${layout}" ]; then
-  command -v docker > /dev/null || { echo "docker is missing; hack/kind/image.sh --layout BASE does without it" >&2; exit 1; }
+  engine=${KIND_EXPERIMENTAL_PROVIDER:-}
+  for candidate in docker podman nerdctl; do
+    [ -n "${engine}" ] || ! command -v "${candidate}" > /dev/null || engine=${candidate}
+  done
+  command -v "${engine:-docker}" > /dev/null \
+    || { echo "${engine:-docker} is missing; hack/kind/image.sh --layout BASE does without it" >&2; exit 1; }
   of_tag=$(sed -nE 's/^[^@]*:v([0-9]+\.[0-9]+)\..*/\1/p' <<< "${base}")
   K8S=${of_tag:-${K8S:-}}
   export K8S
-  docker image inspect "${base}" > /dev/null 2>&1 || docker pull "${base}"
-  GOARCH=$(docker image inspect --format '{{.Architecture}}' "${base}")
+  "${engine}" image inspect "${base}" > /dev/null 2>&1 || "${engine}" pull "${base}"
+  GOARCH=$("${engine}" image inspect --format '{{.Architecture}}' "${base}")
 else
   GOARCH=${GOARCH:-$(go env GOARCH)}
 fi
@@ -58,10 +65,12 @@ version=$(GOFLAGS=$(hack/goflags "${K8S:-}") go list -m -f '{{.Version}}' k8s.io
 
 if [ -z "${layout}" ]; then
   target=${target:-kindest/node:eviction}
-  docker build --build-arg "NODE=${base}" --build-arg "VERSION=${version}" --tag "${target}" --file hack/kind/Dockerfile "${context}"
+  "${engine}" build --build-arg "NODE=${base}" --build-arg "VERSION=${version}" --tag "${target}" --file hack/kind/Dockerfile "${context}"
   echo "Built ${target}: ${base} with kubelet ${version}"
 else
-  target=$(realpath -m "${target:-_output/kind/layout}")
+  # That of an earlier run makes way; a folder that somebody named does not.
+  [ -n "${target}" ] || rm -rf "${default_layout}"
+  target=$(realpath -m "${target:-${default_layout}}")
   cd hack/kind/nodeimage
   # Built for this machine, whatever the image is for.
   env -u GOOS -u GOARCH GOFLAGS='' go run . -base "${base}" -kubelet "${here}/../../${context}/kubelet" -version "${version}" -arch "${GOARCH}" \
