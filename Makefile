@@ -86,7 +86,7 @@ soak: ## Let nodes live 10,000 simulated hours under random load (minutes).
 	@go test ./test/soak -count=1 -timeout 180m -v -run TestRandomLoad -hours 10000 | grep -E '^(---|ok|FAIL|panic)|_test.go'
 
 .PHONY: verify-patches
-verify-patches: ## Apply every prefix of each series to pristine source, build, and run upstream's unit tests of what is touched (long). MINORS=1.36 LAST=1 for less.
+verify-patches: ## Of that, apply every prefix of each series to pristine source, build, and run upstream's unit tests of what is touched. MINORS=1.36 LAST=1 for less.
 	@hack/verify-patches.sh $(MINORS)
 
 .PHONY: test-apply
@@ -102,10 +102,6 @@ test-deb: kubelet ## Install, upgrade and remove the Debian package in a chroot 
 test-kind: ## Make node images by podman and without an engine, and look into them (root, Debian).
 	@cd hack/kind/nodeimage && GOFLAGS= go test ./...
 	@hack/kind/test.sh
-
-.PHONY: test-patches
-test-patches: kubelet ## Run the unit tests that come with the patches, in the patched source.
-	@hack/test-patches.sh
 
 .PHONY: demo
 demo: ## Show an eviction on a sandboxed node (root, Linux). KUBELET=upstream for the other kubelet.
@@ -149,7 +145,7 @@ demo-guest: ## Show an eviction in an emulated Debian with systemd and cgroup v2
 	@hack/guest demo $(KUBELET)
 
 .PHONY: verify
-verify: ## Check format, vet, staticcheck, shell, licences, modules, patches, layers and platforms.
+verify: ## Check format, vet, staticcheck, shell, licences, modules, layers, platforms, and every prefix of each series of patches (minutes). hack/verify.sh CHECK... for some.
 	@hack/verify.sh
 
 .PHONY: release

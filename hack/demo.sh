@@ -25,7 +25,11 @@ case "${flavour}" in
   upstream) kubelet=_output/bin/kubelet-upstream ;;
   *) echo "usage: hack/demo.sh [patched|upstream]" >&2; exit 2 ;;
 esac
-[ -x "${kubelet}" ] || hack/build-kubelet.sh "${flavour}"
+# One that was built before serves, if it is of the minor that is asked for; the
+# emulated guest has no Go, and the kubelet that it was given.
+if [ ! -x "${kubelet}" ] || { [ -n "${K8S:-}" ] && [[ $("${kubelet}" --version) != "Kubernetes v${K8S}."* ]]; }; then
+  hack/build-kubelet.sh "${flavour}"
+fi
 
 node() { hack/node -n demo "$@"; }
 trap 'node down' EXIT

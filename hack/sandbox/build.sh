@@ -23,6 +23,13 @@ bin=$PWD/_output/node/bin
 src=$PWD/_output/node/src
 mkdir -p "${bin}" "${src}"
 
+# What stands around the kubelet is of go.mod's Kubernetes, whatever minor the
+# kubelet is of: GOFLAGS may name another's module file, which must not change here.
+if command -v go > /dev/null; then
+  GOFLAGS=$(hack/goflags)
+  export GOFLAGS
+fi
+
 # Newest of each on 2026-11-29 that the module proxy serves and that works with
 # Kubernetes 1.37: the API server needs etcd 3.6 or later, upstream's node e2e
 # suite names the versions of the images.
