@@ -39,10 +39,9 @@ base=${base:-go.mod}
 go mod download k8s.io/kubernetes
 version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
 source=$(go list -m -f '{{.Dir}}' k8s.io/kubernetes)
-commit=$(git rev-parse --short=12 HEAD 2>/dev/null || echo unknown)
-tree=$([ -z "$(git status --porcelain 2>/dev/null)" ] && echo clean || echo dirty)
+read -r commit tree seconds <<< "$(hack/commit)"
 # The time of the commit, so that the same commit always gives the same binary.
-date=$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd 2>/dev/null || echo 1970-01-01T00:00:00Z)
+date=$(date -u -d "@${seconds}" +%Y-%m-%dT%H:%M:%SZ)
 
 # patched_source makes a patched copy of the source. The copy is made once a
 # version; it is renamed into place when it is whole, so that an interrupted one

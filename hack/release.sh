@@ -16,7 +16,8 @@
 # checksums of all of it.
 #
 #   hack/release.sh            into _output/release/VERSION
-#   hack/release.sh check      builds again with an empty build cache, and compares
+#   hack/release.sh check      builds again elsewhere, with an empty build cache and
+#                              another umask and time zone, and compares
 #
 # K8S chooses the minor; PLATFORMS="linux/arm64" builds for these alone.
 
@@ -78,13 +79,17 @@ case "${1:-}" in
     cat "${release}/SHA256SUMS"
     echo "Released ${name} to ${release}" ;;
   check)
+    [ -z "$(git status --porcelain)" ] || { echo "what is not committed would be in one build alone" >&2; exit 1; }
     [ -e "${release}/SHA256SUMS" ] || build "${release}"
-    again=_output/release-again/${name}
-    GOCACHE=$(mktemp -d)
-    export GOCACHE
-    trap 'chmod -R u+w "${GOCACHE}"; rm -rf "${GOCACHE}"' EXIT
-    build "${again}"
-    diff "${release}/SHA256SUMS" "${again}/SHA256SUMS" || { echo "two builds of ${name} differ" >&2; exit 1; }
+    elsewhere=$(mktemp -d)
+    trap 'chmod -R u+w "${elsewhere}"; rm -rf "${elsewhere}"' EXIT
+    (
+      umask 077
+      git clone -q . "${elsewhere}/source"
+      cd "${elsewhere}/source"
+      env "GOCACHE=${elsewhere}/cache" TZ=Pacific/Kiritimati "K8S=${K8S:-}" hack/release.sh
+    )
+    diff "${release}/SHA256SUMS" "${elsewhere}/source/${release}/SHA256SUMS" || { echo "two builds of ${name} differ" >&2; exit 1; }
     echo "Two builds of ${name} are the same, $(wc -l < "${release}/SHA256SUMS") files" ;;
   *) sed -n '/^# Builds/,/^# K8S/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac

@@ -29,11 +29,12 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 export GOFLAGS
 GOFLAGS=$(hack/goflags "${K8S:-}")
 version=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
-commit=$(git rev-parse --short=12 HEAD 2> /dev/null || echo unknown)
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2> /dev/null || echo 0)}
+read -r commit _ seconds <<< "$(hack/commit)"
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-${seconds}}
 export SOURCE_DATE_EPOCH
-# Debian sorts by the count of commits what the same Kubernetes is packed with.
-VERSION=${version#v}+eviction.$(git rev-list --count HEAD 2> /dev/null || echo 0).${commit}
+# Debian sorts by the commit's time what the same Kubernetes is packed with; a count
+# of commits would be another in a shallow clone.
+VERSION=${version#v}+eviction.$(date -u -d "@${seconds}" +%Y%m%dt%H%M%S).${commit}
 export KUBELET=${kubelet} ARCHITECTURE=${architecture} VERSION
 
 GOFLAGS='' go tool -modfile=hack/tools/go.mod nfpm package --config hack/deb/nfpm.yaml --packager deb --target "${folder}"

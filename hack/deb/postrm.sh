@@ -17,8 +17,20 @@ set -e
 
 case "$1" in
   remove | abort-install | disappear)
-    dpkg-divert --package kubelet-eviction --remove --rename --divert /usr/bin/kubelet.distrib /usr/bin/kubelet
-    if [ "$1" = remove ]; then
-      echo "kubelet-eviction: the distribution's kubelet is back. To run it: systemctl restart kubelet"
+    # A diversion of somebody else's, for which an installation ended, is theirs.
+    if [ "$(dpkg-divert --listpackage /usr/bin/kubelet)" = kubelet-eviction ]; then
+      dpkg-divert --package kubelet-eviction --remove --rename --divert /usr/bin/kubelet.distrib /usr/bin/kubelet
     fi ;;
 esac
+
+if [ "$1" = remove ]; then
+  if [ -x /usr/bin/kubelet ]; then
+    echo "kubelet-eviction: /usr/bin/kubelet is the distribution's again. To run it: systemctl restart kubelet"
+  else
+    echo "kubelet-eviction: there is no /usr/bin/kubelet now. The one that runs ends when it is restarted: install the distribution's first"
+  fi
+  # Upstream has no gate of such a name, and evictionHard is written otherwise.
+  if grep -qsE '^[[:space:]]*Eviction[A-Z][A-Za-z]+:' /var/lib/kubelet/config.yaml; then
+    echo "kubelet-eviction: /var/lib/kubelet/config.yaml names feature gates of this package, with which the distribution's kubelet does not start. Take them out before you restart it"
+  fi
+fi

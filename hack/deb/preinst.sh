@@ -17,5 +17,11 @@ set -e
 
 case "$1" in
   install | upgrade)
+    owner=$(dpkg-divert --listpackage /usr/bin/kubelet)
+    if [ -n "${owner}" ] && [ "${owner}" != kubelet-eviction ]; then
+      # LOCAL is what dpkg-divert calls the administrator.
+      echo "kubelet-eviction: /usr/bin/kubelet is diverted already, by ${owner}: dpkg-divert --list /usr/bin/kubelet. Remove that first" >&2
+      exit 1
+    fi
     dpkg-divert --package kubelet-eviction --add --rename --divert /usr/bin/kubelet.distrib /usr/bin/kubelet ;;
 esac

@@ -62,6 +62,8 @@ rm -f "${root}"/kubelet-eviction*.deb
 hack/deb/build.sh "${kubelet}" "${architecture}" "${root}" > _output/deb/nfpm.log 2>&1 || { cat _output/deb/nfpm.log >&2; exit 1; }
 ours=$(cd "${root}" && echo kubelet-eviction*.deb)
 version=$("${kubelet}" --version)
+# What a run that ended early may have left.
+chroot "${root}" dpkg-divert --local --rename --remove /usr/bin/kubelet > /dev/null 2>&1 || true
 in_root dpkg --purge kubelet-eviction kubelet
 
 in_root dpkg -i kubelet-1.0.0-1.1.deb
@@ -85,6 +87,22 @@ expect "ours alone can be installed" "^${version//+/\\+}\$" kubelet --version
 in_root dpkg -i kubelet-1.0.0-1.1.deb
 expect "and before the distribution's" '^Kubernetes v1\.0\.0' kubelet.distrib --version
 expect "dpkg finds nothing wrong" '^none$' sh -c 'dpkg --verify kubelet-eviction; dpkg --audit; echo none'
-in_root dpkg --purge kubelet-eviction
+mkdir -p "${root}/var/lib/kubelet"
+printf 'featureGates:\n  EvictionPromptWake: true\n' > "${root}/var/lib/kubelet/config.yaml"
+expect "who goes back is told of gates left behind" 'names feature gates of this package' dpkg --purge kubelet-eviction
 expect "purged, the distribution's is back" '^Kubernetes v1\.0\.0' kubelet --version
+rm "${root}/var/lib/kubelet/config.yaml"
+
+in_root dpkg --purge kubelet
+in_root dpkg -i "${ours}"
+expect "who removes the only kubelet is told so" 'there is no /usr/bin/kubelet now' dpkg -r kubelet-eviction
+in_root dpkg -i kubelet-1.0.0-1.1.deb
+in_root dpkg-divert --local --rename --divert /usr/bin/kubelet.mine --add /usr/bin/kubelet
+expect "a diversion of the administrator's is not touched" 'diverted already, by LOCAL' dpkg -i "${ours}"
+expect "and stays" '^Kubernetes v1\.0\.0' kubelet.mine --version
+expect "with a package that is not half installed" '^none$' sh -c 'dpkg --audit; dpkg -l kubelet-eviction 2> /dev/null | grep -E "^.[HFU]" || echo none'
+in_root dpkg-divert --local --rename --remove /usr/bin/kubelet
+in_root dpkg -i "${ours}"
+expect "without it ours is installed" "^${version//+/\\+}\$" kubelet --version
+in_root dpkg --purge kubelet-eviction kubelet
 echo "${ours}: installed, upgraded and removed in Debian ${suite}"

@@ -61,7 +61,8 @@ export GOOS=linux GOARCH
 context=_output/kind/context
 mkdir -p "${context}"
 hack/build-kubelet.sh patched "${context}/kubelet"
-version=$(GOFLAGS=$(hack/goflags "${K8S:-}") go list -m -f '{{.Version}}' k8s.io/kubernetes)+eviction.$(git rev-parse --short=12 HEAD 2> /dev/null || echo unknown)
+read -r commit _ seconds <<< "$(hack/commit)"
+version=$(GOFLAGS=$(hack/goflags "${K8S:-}") go list -m -f '{{.Version}}' k8s.io/kubernetes)+eviction.${commit}
 
 if [ -z "${layout}" ]; then
   target=${target:-kindest/node:eviction}
@@ -74,5 +75,5 @@ else
   cd hack/kind/nodeimage
   # Built for this machine, whatever the image is for.
   env -u GOOS -u GOARCH GOFLAGS='' go run . -base "${base}" -kubelet "${here}/../../${context}/kubelet" -version "${version}" -arch "${GOARCH}" \
-    -epoch "$(git log -1 --format=%ct 2> /dev/null || echo 0)" -to "${target}" -archive "${target}.tar"
+    -epoch "${seconds}" -to "${target}" -archive "${target}.tar"
 fi
