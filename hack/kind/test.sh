@@ -42,10 +42,12 @@ cp "$(command -v busybox)" "${scratch}/base/bin/busybox"
 ln -s busybox "${scratch}/base/bin/sh"
 printf '#!/bin/sh\necho "Kubernetes v1.0.0"\n' > "${scratch}/base/usr/bin/kubelet"
 chmod 0700 "${scratch}/base/usr/bin/kubelet"
-tar -C "${scratch}/base" -cf "${scratch}/base.tar" .
 
 minor=${K8S:-$(sed -nE 's#^\s+k8s.io/kubernetes v([0-9]+\.[0-9]+)\..*#\1#p' go.mod)}
 node=kindest/node:v${minor}.0
+mkdir "${scratch}/base/kind"
+echo "v${minor}.0" > "${scratch}/base/kind/version"
+tar -C "${scratch}/base" -cf "${scratch}/base.tar" .
 podman import "${scratch}/base.tar" "${node}" > "${scratch}/log" 2>&1 || { cat "${scratch}/log" >&2; exit 1; }
 
 # holds WHAT IMAGE looks at an image as the engine has it.
@@ -78,3 +80,17 @@ podman save --quiet --output "${scratch}/saved.tar" kindest/node:by-engine
 hack/kind/image.sh --layout "${scratch}/saved.tar" "${scratch}/over" > "${scratch}/log" 2>&1 || { cat "${scratch}/log" >&2; exit 1; }
 podman load --quiet --input "${scratch}/over.tar" > /dev/null
 holds "a layout over a saved image" kindest/node:eviction
+
+# A node of another minor, whose tag says nothing.
+echo v1.30.0 > "${scratch}/base/kind/version"
+tar -C "${scratch}/base" -cf "${scratch}/other.tar" .
+podman import "${scratch}/other.tar" kindest/node:other > "${scratch}/log" 2>&1 || { cat "${scratch}/log" >&2; exit 1; }
+for command in "kindest/node:other" "--layout ${scratch}/other.tar ${scratch}/never"; do
+  read -ra arguments <<< "${command}"
+  if hack/kind/image.sh "${arguments[@]}" > "${scratch}/log" 2>&1 || ! grep -q 'v1\.30' "${scratch}/log"; then
+    cat "${scratch}/log" >&2
+    echo "FAIL: a kubelet went into a node of another minor: ${command}" >&2
+    exit 1
+  fi
+done
+echo "ok: refuses a node of another minor"

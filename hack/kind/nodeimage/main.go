@@ -19,19 +19,24 @@ limitations under the License.
 //
 //	nodeimage -base TARBALL -kubelet FILE -version VERSION -to FOLDER [-archive FILE -name NAME]
 //
-// The base is what docker save wrote, or the tarball of a root filesystem,
-// compressed or not. With -archive an archive that docker load and kind load
-// image-archive take is written as well.
+// The base is what docker save wrote, an archive of an OCI image layout, or the
+// tarball of a node's root filesystem, compressed by gzip or not. The kubelet must be
+// built for its architecture, and be of the minor that the base names, if it does.
+// With -archive an archive that docker load takes is written as well.
 package main
 
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
+	"debug/elf"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -55,6 +60,8 @@ type node struct {
 	// made is the time that the image bears; it depends on nothing else, so that
 	// the same inputs give the same image.
 	made time.Time
+	// scratch is a folder for what must be unpacked, as long as the image is read.
+	scratch string
 }
 
 func main() {
@@ -88,6 +95,10 @@ func run(n node, to, archive, reference string) error {
 	if _, err := os.Stat(to); err == nil {
 		return fmt.Errorf("%s exists already; name a folder that does not", to)
 	}
+	if n.scratch, err = os.MkdirTemp("", "nodeimage-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(n.scratch)
 	image, err := n.image()
 	if err != nil {
 		return err
@@ -115,9 +126,12 @@ func run(n node, to, archive, reference string) error {
 
 // image lays the kubelet over the base.
 func (n node) image() (v1.Image, error) {
-	base, err := openBase(n.base, n.architecture)
+	base, err := n.openBase()
 	if err != nil {
 		return nil, fmt.Errorf("-base %s: %w", n.base, err)
+	}
+	if err := n.fits(base); err != nil {
+		return nil, fmt.Errorf("-kubelet %s does not belong into -base %s: %w", n.kubelet, n.base, err)
 	}
 	layer, err := n.layer()
 	if err != nil {
@@ -156,9 +170,16 @@ func (n node) layer() (v1.Layer, error) {
 	}
 	var packed bytes.Buffer
 	w := tar.NewWriter(&packed)
-	header := &tar.Header{Typeflag: tar.TypeReg, Name: kubeletPath, Mode: 0o755, Size: int64(len(kubelet)), ModTime: n.made}
-	if err := w.WriteHeader(header); err != nil {
-		return nil, err
+	// With its folders: what an engine makes of those that are only implied is its own
+	// affair.
+	for _, header := range []*tar.Header{
+		{Typeflag: tar.TypeDir, Name: "usr/", Mode: 0o755, ModTime: n.made},
+		{Typeflag: tar.TypeDir, Name: "usr/bin/", Mode: 0o755, ModTime: n.made},
+		{Typeflag: tar.TypeReg, Name: kubeletPath, Mode: 0o755, Size: int64(len(kubelet)), ModTime: n.made},
+	} {
+		if err := w.WriteHeader(header); err != nil {
+			return nil, err
+		}
 	}
 	if _, err := w.Write(kubelet); err != nil {
 		return nil, err
@@ -197,23 +218,97 @@ func inOCI(base v1.Image) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// openBase reads an image that docker save wrote, or else takes the tarball for a
-// root filesystem.
-func openBase(path, architecture string) (v1.Image, error) {
-	if _, err := tarball.LoadManifest(func() (io.ReadCloser, error) { return os.Open(path) }); err == nil {
-		return tarball.ImageFromPath(path, nil)
-	}
-	layer, err := tarball.LayerFromFile(path)
+// fits compares the kubelet with what the base says of itself.
+func (n node) fits(base v1.Image) error {
+	config, err := base.ConfigFile()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	files, err := layer.Uncompressed()
+	file, err := elf.Open(n.kubelet)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if of := architectures[file.Machine]; of != config.Architecture {
+		return fmt.Errorf("it is built for %s (%s), and the base is for %s", of, file.Machine, config.Architecture)
+	}
+	// kind writes its nodes' version there, with a line end.
+	text, err := readFile(base, kindVersionPath)
+	if err != nil || text == "" {
+		return err
+	}
+	if of, wanted := minorOf(n.version), minorOf(strings.TrimSpace(text)); of != wanted {
+		return fmt.Errorf("it is of Kubernetes %s, and the base is of %s: build it with K8S=%s", of, wanted, strings.TrimPrefix(wanted, "v"))
+	}
+	return nil
+}
+
+// kindVersionPath is where a kind node says its version of Kubernetes.
+const kindVersionPath = "kind/version"
+
+// architectures are those that Kubernetes is built for, by the names of images.
+var architectures = map[elf.Machine]string{
+	elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64", elf.EM_PPC64: "ppc64le", elf.EM_S390: "s390x",
+}
+
+// minorOf cuts v1.37 from v1.37.2+eviction.0123456789ab.
+func minorOf(version string) string {
+	parts := strings.SplitN(version, ".", 3)
+	return strings.Join(parts[:min(2, len(parts))], ".")
+}
+
+// readFile reads a file of an image; it is empty if there is none.
+func readFile(image v1.Image, path string) (string, error) {
+	files := mutate.Extract(image)
+	defer files.Close()
+	for r := tar.NewReader(files); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if named(header, path) {
+			text, err := io.ReadAll(io.LimitReader(r, 1<<10))
+			return string(text), err
+		}
+	}
+}
+
+// named compares without the ./ that tar puts before the paths of a folder.
+func named(header *tar.Header, path string) bool {
+	return strings.TrimPrefix(header.Name, "./") == path
+}
+
+// openBase reads an image, or else takes the tarball for a root filesystem.
+func (n node) openBase() (v1.Image, error) {
+	open := func() (io.ReadCloser, error) { return openUncompressed(n.base) }
+	if manifest, err := tarball.LoadManifest(open); err == nil && len(manifest) > 0 {
+		return tarball.Image(open, nil)
+	}
+	files, err := open()
 	if err != nil {
 		return nil, err
 	}
 	defer files.Close()
-	if _, err := tar.NewReader(files).Next(); err != nil {
-		return nil, fmt.Errorf("neither an image nor the tarball of a filesystem: %w", err)
+	var isLayout, isNode bool
+	for r := tar.NewReader(files); !isLayout && !isNode; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("neither an image nor the tarball of a node's root filesystem, which has a /%s", kubeletPath)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("no tarball, or not one compressed by gzip: %w", err)
+		}
+		isLayout, isNode = named(header, "oci-layout"), named(header, kubeletPath)
+	}
+	if isLayout {
+		return openLayout(open, n.scratch)
+	}
+	layer, err := tarball.LayerFromOpener(open)
+	if err != nil {
+		return nil, err
 	}
 	image, err := mutate.AppendLayers(empty.Image, layer)
 	if err != nil {
@@ -224,9 +319,87 @@ func openBase(path, architecture string) (v1.Image, error) {
 		return nil, err
 	}
 	config = config.DeepCopy()
-	config.OS, config.Architecture = "linux", architecture
+	config.OS, config.Architecture = "linux", n.architecture
 	// As kind's own images start.
 	config.Config.Entrypoint = []string{"/usr/local/bin/entrypoint", "/sbin/init"}
 	config.Config.StopSignal = "SIGRTMIN+3"
 	return mutate.ConfigFile(image, config)
+}
+
+// openUncompressed opens a tarball, compressed by gzip or not.
+func openUncompressed(path string) (io.ReadCloser, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	begin := make([]byte, 2)
+	_, err = io.ReadFull(file, begin)
+	if _, seek := file.Seek(0, io.SeekStart); err != nil || seek != nil {
+		return nil, errors.Join(err, seek, file.Close())
+	}
+	if !bytes.Equal(begin, []byte{0x1f, 0x8b}) {
+		return file, nil
+	}
+	plain, err := gzip.NewReader(file)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{plain, file}, nil
+}
+
+// openLayout unpacks an archive of an OCI image layout into a folder, from which the
+// one image in it is read when it is asked for.
+func openLayout(open tarball.Opener, folder string) (v1.Image, error) {
+	files, err := open()
+	if err != nil {
+		return nil, err
+	}
+	defer files.Close()
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	for r := tar.NewReader(files); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if header.Typeflag != tar.TypeReg {
+			continue
+		}
+		// Nothing is written outside the folder, whatever the archive says.
+		name := filepath.Clean(filepath.FromSlash(header.Name))
+		if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return nil, err
+		}
+		to, err := root.Create(name)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := io.Copy(to, r); err != nil {
+			return nil, errors.Join(err, to.Close())
+		}
+		if err := to.Close(); err != nil {
+			return nil, err
+		}
+	}
+	index, err := layout.ImageIndexFromPath(folder)
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := index.IndexManifest()
+	if err != nil {
+		return nil, err
+	}
+	if len(manifest.Manifests) != 1 {
+		return nil, fmt.Errorf("a layout of %d images; save one alone", len(manifest.Manifests))
+	}
+	return index.Image(manifest.Manifests[0].Digest)
 }
