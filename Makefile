@@ -58,7 +58,8 @@ test: ## Run every test that needs no node, and print the conformance counts. K8
 	@# -v makes the tests print their counts; the whole log is kept.
 	@if ! go test $(RACE) -timeout=60m -v $(TESTFLAGS) $$(go list ./... | grep -v /test/conformance) > _output/test-$(K8S).log 2>&1 \
 	  || ! go test $(RACE) -timeout=60m -v $(TESTFLAGS) ./test/conformance -nodes $(NODES) >> _output/test-$(K8S).log 2>&1 \
-	  || ! GOFLAGS= go -C test/contrib test -timeout=60m -v . >> _output/test-$(K8S).log 2>&1; then \
+	  || ! GOFLAGS= go -C test/contrib test -timeout=60m -v . >> _output/test-$(K8S).log 2>&1 \
+	  || ! GOFLAGS= go -C hack/tools test -timeout=60m -v ./... >> _output/test-$(K8S).log 2>&1; then \
 	  grep -vE '^(=== |I[0-9]{4} |E[0-9]{4} )' _output/test-$(K8S).log | tail -n 200; echo "test: FAILED, see _output/test-$(K8S).log"; exit 1; fi
 	@grep -E '^(ok|conformance:|.*SKIP)' _output/test-$(K8S).log
 	@echo "skipped: $$(grep -cE '^ *--- SKIP' _output/test-$(K8S).log || true)"

@@ -29,7 +29,13 @@ check_gofmt() {
   [ -z "${unformatted}" ] || { echo "gofmt -w would change:"; echo "${unformatted}"; return 1; }
 }
 
-check_vet() { go vet ./... && go -C test/contrib vet .; }
+check_vet() {
+  local module
+  go vet ./...
+  for module in hack/tools hack/kind/nodeimage hack/sandbox/images test/contrib; do
+    go -C "${module}" vet ./...
+  done
+}
 
 check_staticcheck() { go tool -modfile=hack/tools/go.mod staticcheck ./...; }
 
