@@ -31,8 +31,12 @@ version=${2:-$(go list -m -versions k8s.io/kubernetes | tr ' ' '\n' | grep -E "^
 staging=v0.${version#v1.}
 
 upstream=$(go mod download -json "k8s.io/kubernetes@${version}" | sed -nE 's/^\s+"Dir": "(.*)",?$/\1/p')/go.mod
+# Made aside, so that a run that fails leaves none, or the one before.
 modfile=hack/versions/${minor}.mod
-mkdir -p "${modfile%/*}"
+scratch=$(mktemp -d)
+trap 'rm -rf "${scratch}"' EXIT
+made=${scratch}/hack/versions/${minor}.mod
+mkdir -p "${modfile%/*}" "${made%/*}"
 
 edits=(-module="$(go list -m -modfile=go.mod)" -go="$(go list -m -modfile=go.mod -f '{{.GoVersion}}')" -require="k8s.io/kubernetes@${version}")
 while IFS= read -r module; do
@@ -49,17 +53,18 @@ done < <(sed -nE '/^require/,/^\)/s#^\s+([^ ]+) (v[^ ]+)$#\1 \2#p' go.mod | grep
 {
   echo "// Written by hack/update-modfile.sh ${minor}."
   grep -v '^//' "${upstream}"
-} > "${modfile}"
-go mod edit "${edits[@]}" "${modfile}"
-: > "${modfile%.mod}.sum"
+} > "${made}"
+go mod edit "${edits[@]}" "${made}"
+: > "${made%.mod}.sum"
 
 # Go fills in the sums, and what those modules require themselves.
 export GOFLAGS
-GOFLAGS="$(hack/goflags "${minor}") -mod=mod"
+GOFLAGS="-modfile=${made} -tags=kubernetes${minor} -mod=mod"
 for goos in linux windows darwin; do
   # hack/dependencies.go lists what is built or tested without being imported.
   sed -nE 's/^\s+_ "(.*)"$/\1/p' hack/dependencies.go | GOOS=${goos} xargs go list -deps -test ./... > /dev/null
 done
 # A pattern of import paths looks at the whole graph of modules.
 go list -m all > /dev/null
+mv "${made}" "${made%.mod}.sum" "${modfile%/*}/"
 echo "${modfile}: Kubernetes ${version}"

@@ -91,9 +91,11 @@ check_platforms() {
 # Every patch applies, says why it is there, and has at most three lines of context;
 # every series is the same list.
 check_patches() {
-  local series patch minor tree bad=0
+  local series patch minor tree first='' bad=0
   for series in patches/v*; do
     minor=${series#patches/v}
+    first=${first:-${series}}
+    diff "${first}/series" "${series}/series" || { echo "${series} has not the patches of ${first}"; bad=1; }
     if ! diff <(cd "${series}" && printf '%s\n' *.patch) <(sed '/^ *#/d; /^ *$/d' "${series}/series"); then
       echo "${series}/series does not list the patches in ${series}"
       bad=1
@@ -102,7 +104,10 @@ check_patches() {
       for word in 'Subject: ' 'Touches: ' 'Without it: '; do
         grep -q "^${word}" "${patch}" || { echo "${patch}: its header has no ${word% }"; bad=1; }
       done
-      awk '/^@@/ { n = 0 } /^[-+]/ { n = 0 } /^ / { if (++n > 6) exit 1 }' <(sed -n '/^diff /,$p' "${patch}") \
+      # Between two changes of a hunk lies the context of both.
+      awk 'function ends() { if (n > 3) exit 1; n = 0; edge = 1 }
+        /^(@@|diff )/ { ends(); next } /^[-+]/ { if (edge && n > 3) exit 1; n = 0; edge = 0; next }
+        /^ / { if (++n > 6) exit 1 } END { if (n > 3) exit 1 }' <(sed -n '/^diff /,/^-- $/{/^-- $/d;p}' "${patch}") \
         || { echo "${patch}: more than three lines of context"; bad=1; }
     done
     tree=$(source_of "${minor}")
