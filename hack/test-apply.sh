@@ -12,14 +12,14 @@
 # limitations under the License.
 
 # Tries hack/apply on a tree as Kubernetes has it: git, and a vendor folder that
-# nothing is added to.
+# nothing is added to. test/apply tries it on small trees in every state.
 #
 #   hack/test-apply.sh     of the minor in K8S
 #
 # The tree is the module source. Its staging modules are not in there, so that it
 # gets the published ones, and the vendor folder that they make. Then the patched
-# tree must build a kubelet and pass tests with -mod=vendor, what hack/apply must
-# refuse it refuses, and after --revert git sees no change.
+# tree must build a kubelet and pass tests with -mod=vendor, and after --revert git
+# sees no change.
 
 set -o errexit -o nounset -o pipefail
 
@@ -53,17 +53,6 @@ export GOWORK=off CGO_ENABLED=0 GOFLAGS=-mod=mod
   git -c user.name=test -c user.email=test@kubelet-eviction.invalid commit -q -m pristine
 )
 
-# refuses WHAT PATTERN ARGUMENT... runs hack/apply, which must fail and say why.
-refuses() {
-  local what=$1 pattern=$2 said
-  shift 2
-  if said=$(hack/apply "$@" 2>&1) || ! grep -q -- "${pattern}" <<< "${said}"; then
-    echo "FAIL: ${what}: ${said}" >&2
-    exit 1
-  fi
-  echo "ok: refuses ${what}"
-}
-
 clean() {
   local changes
   changes=$(git -C "${tree}" status --porcelain --ignored)
@@ -71,15 +60,6 @@ clean() {
   echo "ok: $1, git sees no change"
 }
 
-refuses "a folder that is no source of Kubernetes" 'no source tree of Kubernetes' hack
-refuses "the module cache" 'module cache' "${source}"
-refuses "to revert a tree that is as it was" 'has not been patched' --revert "${tree}"
-touch "${tree}/stray"
-refuses "a dirty tree" 'changes of its own' "${tree}"
-rm "${tree}/stray"
-sed -i 's/MustParse("1\.3[0-9]")/MustParse("1.2")/' "${tree}/pkg/features/kube_features.go"
-refuses "an unknown minor" 'there are patches for' "${tree}"
-git -C "${tree}" checkout -q -- pkg/features
 hack/apply --check "${tree}"
 clean "after --check"
 
@@ -92,7 +72,6 @@ if git -C "${tree}" status --porcelain | grep -q ' vendor/'; then
   echo "FAIL: vendor has changed" >&2
   exit 1
 fi
-refuses "a tree that is patched" 'patched already' "${tree}"
 (
   cd "${tree}"
   go build -mod=vendor -trimpath -tags=selinux,notest,grpcnotrace -ldflags='-s -w' -o "${root}/_output/apply/kubelet" ./cmd/kubelet
@@ -101,9 +80,6 @@ refuses "a tree that is patched" 'patched already' "${tree}"
 grep -qa EvictionConcurrentKills _output/apply/kubelet || { echo "FAIL: the kubelet does not have the package" >&2; exit 1; }
 echo "ok: kubelet and tests with -mod=vendor"
 
-echo >> "${tree}/pkg/kubelet/kubelet.go"
-refuses "to revert what was changed since" 'changed since' --revert "${tree}"
-sed -i '$d' "${tree}/pkg/kubelet/kubelet.go"
 hack/apply --revert "${tree}"
 clean "after --revert"
 rm -rf "${tree}" _output/apply/kubelet
