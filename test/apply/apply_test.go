@@ -246,6 +246,7 @@ func (tr *tree) clean() {
 }
 
 func TestClone(t *testing.T) {
+	t.Parallel()
 	tr := newClone(t)
 	if err := os.Chmod(filepath.Join(tr.path, touched), 0o755); err != nil {
 		t.Fatal(err)
@@ -278,6 +279,7 @@ func TestClone(t *testing.T) {
 }
 
 func TestPrefixes(t *testing.T) {
+	t.Parallel()
 	tr := newClone(t)
 	for n := range 2 {
 		tr.apply(fmt.Sprintf("with %d patches", n), "--patches", fmt.Sprint(n))
@@ -292,6 +294,7 @@ func TestPrefixes(t *testing.T) {
 
 // TestPlaces are those where a tree may lie.
 func TestPlaces(t *testing.T) {
+	t.Parallel()
 	for name, place := range map[string]func(t *testing.T) *tree{
 		"a folder without git": func(t *testing.T) *tree { return newTree(t, t.TempDir()) },
 		"a path with spaces": func(t *testing.T) *tree {
@@ -335,6 +338,7 @@ func TestPlaces(t *testing.T) {
 
 // TestEnvironment is what a user's shell may have set for other work.
 func TestEnvironment(t *testing.T) {
+	t.Parallel()
 	for _, setting := range []string{
 		"GIT_DIR=/nonexistent", "GIT_INDEX_FILE=/nonexistent/index", "GOFLAGS=-mod=vendor", "GOWORK=/nonexistent/go.work",
 		"GOOS=windows", "GOARCH=arm64", "LANG=de_DE.UTF-8",
@@ -350,6 +354,7 @@ func TestEnvironment(t *testing.T) {
 
 // TestUndoneByGit: what git put back is no longer patched, whatever is recorded.
 func TestUndoneByGit(t *testing.T) {
+	t.Parallel()
 	for name, undo := range map[string][][]string{
 		"reset":  {{"reset", "-q", "--hard"}},
 		"stash":  {{"stash", "-q"}},
@@ -383,6 +388,7 @@ func TestUndoneByGit(t *testing.T) {
 
 // TestCommitted is how a fork carries the patches.
 func TestCommitted(t *testing.T) {
+	t.Parallel()
 	tr := newClone(t)
 	before := tr.files()
 	tr.apply("Patched")
@@ -405,6 +411,7 @@ func TestCommitted(t *testing.T) {
 
 // TestInterrupted: whatever was done when it ended, it can be put back.
 func TestInterrupted(t *testing.T) {
+	t.Parallel()
 	t.Run("by a kill", func(t *testing.T) {
 		tr := newClone(t)
 		before := tr.files()
@@ -454,6 +461,7 @@ func TestInterrupted(t *testing.T) {
 }
 
 func TestChangedSince(t *testing.T) {
+	t.Parallel()
 	tr := newClone(t)
 	before := tr.files()
 	tr.apply("Patched")
@@ -466,6 +474,7 @@ func TestChangedSince(t *testing.T) {
 
 // TestRefused are trees that do not fit.
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		change func(tr *tree)
 		want   string
@@ -526,6 +535,7 @@ func TestRefused(t *testing.T) {
 
 // TestFork has changes of its own that are in nobody's way.
 func TestFork(t *testing.T) {
+	t.Parallel()
 	t.Run("lines above what a patch changes", func(t *testing.T) {
 		tr := newClone(t)
 		tr.write(touched, strings.Replace(tr.read(touched), "package kubelet\n", "package kubelet\n\n// Ours.\n", 1))
