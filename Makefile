@@ -32,8 +32,10 @@ NODE ?=
 BASE ?=
 # Which series make verify-patches verifies; all, if none is named.
 MINORS ?=
-# Which kubelet make demo shows: patched or upstream.
+# Which kubelet make demo shows: patched or upstream; and what make demo-guest makes
+# short: memory or pressure.
 KUBELET ?= patched
+SHORTAGE ?= memory
 
 .PHONY: help
 help: ## Show this list.
@@ -142,8 +144,8 @@ test-guest: ## Run what needs cgroup v2 and PSI in an emulated guest (Debian; mi
 	@hack/guest test ./test/guest
 
 .PHONY: demo-guest
-demo-guest: ## Show an eviction in an emulated Debian with systemd and cgroup v2 (ten minutes). KUBELET=upstream for the other kubelet.
-	@hack/guest demo $(KUBELET)
+demo-guest: ## Show an eviction in an emulated Debian with systemd and cgroup v2 (ten minutes). SHORTAGE=pressure for one by PSI, KUBELET=upstream for the other kubelet.
+	@hack/guest demo $(KUBELET) $(SHORTAGE)
 
 .PHONY: verify
 verify: ## Check format, vet, staticcheck, shell, licences, modules, layers, platforms, and every prefix of each series of patches (minutes). hack/verify.sh CHECK... for some.

@@ -21,6 +21,7 @@ limitations under the License.
 //	hog disk -rate 100 -limit 4096 -path /data
 //	hog inodes -rate 1000 -limit 100000 -path /data
 //	hog pids -rate 50 -limit 2000
+//	hog thrash -rate 50 -limit 256 -path /data   a file of so many MiB, read over and over
 //
 // When the limit is reached it holds what it has until it is killed. On SIGTERM
 // it exits with -exit, 143 by default, as a program does that catches nothing.
@@ -44,6 +45,7 @@ const tick = 50 * time.Millisecond
 // takers take n more units: MiB, files or processes. What they take is kept.
 var takers = map[string]func(path string) func(n int) error{
 	"memory": takeMemory,
+	"thrash": takeThrash,
 	"disk":   takeDisk,
 	"inodes": takeInodes,
 	"pids":   takePIDs,
@@ -56,7 +58,7 @@ func main() {
 		return
 	}
 	if len(os.Args) < 2 || takers[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: hog memory|disk|inodes|pids [-rate N] [-limit N] [-path FOLDER] [-exit CODE]")
+		fmt.Fprintln(os.Stderr, "usage: hog memory|disk|inodes|pids|thrash [-rate N] [-limit N] [-path FOLDER] [-exit CODE]")
 		os.Exit(2)
 	}
 	flags := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
@@ -124,6 +126,52 @@ func takeDisk(path string) func(int) error {
 		}
 		return file.Sync()
 	}
+}
+
+// takeThrash writes a file, and keeps reading what there is of it as mapped memory:
+// beyond its limit of memory every page that it reads pushes out one that it wants.
+func takeThrash(path string) func(int) error {
+	write := takeDisk(path)
+	reading := make(chan struct{}, 1)
+	go func() {
+		for range reading {
+			for readMapped(filepath.Join(path, "hog")) {
+			}
+		}
+	}()
+	return func(mebibytes int) error {
+		err := write(mebibytes)
+		select {
+		case reading <- struct{}{}:
+		default:
+		}
+		return err
+	}
+}
+
+// read keeps the compiler from leaving out the reading.
+var read byte
+
+// readMapped touches each page of a file once; false is when it cannot.
+func readMapped(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil || info.Size() == 0 {
+		return false
+	}
+	mapped, err := syscall.Mmap(int(file.Fd()), 0, int(info.Size()), syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "hog:", err)
+		return false
+	}
+	for i := 0; i < len(mapped); i += os.Getpagesize() {
+		read += mapped[i]
+	}
+	return syscall.Munmap(mapped) == nil
 }
 
 func takeInodes(path string) func(int) error {
