@@ -26,8 +26,8 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$(pwd)
 goflags=$(hack/goflags "${K8S:-}")
-base=$(tr ' ' '\n' <<< "${goflags}" | sed -n 's/^-modfile=//p')
-base=${base:-${root}/go.mod}
+sums=$(tr ' ' '\n' <<< "${goflags}" | sed -n 's/^-modfile=\(.*\)[.]mod$/\1.sum/p')
+sums=${sums:-${root}/go.sum}
 version=$(GOFLAGS=${goflags} go list -m -f '{{.Version}}' k8s.io/kubernetes)
 GOFLAGS=${goflags} go mod download k8s.io/kubernetes
 source=$(GOFLAGS=${goflags} go list -m -f '{{.Dir}}' k8s.io/kubernetes)
@@ -41,10 +41,13 @@ chmod -R u+w "${tree}"
 export GOWORK=off CGO_ENABLED=0 GOFLAGS=-mod=mod
 (
   cd "${tree}"
-  cp "${base}" go.mod
-  cp "${base%.mod}.sum" go.sum
-  # In a tree of Kubernetes the module's language is Kubernetes' own.
-  go mod edit -module=k8s.io/kubernetes -droprequire=k8s.io/kubernetes -go="$(sed -n 's/^go //p' "${source}/go.mod")"
+  # Their sums are those that this repository has.
+  edits=()
+  while IFS= read -r module; do
+    edits+=(-replace="${module}=${module}@v0.${version#v1.}")
+  done < <(sed -nE 's#^\s+(k8s\.io/[a-z-]+) => \./staging/.*#\1#p' go.mod)
+  go mod edit "${edits[@]}"
+  sort -u -o go.sum go.sum "${sums}"
   # -e: the module source lacks what other programs than the kubelet need.
   go list -e -deps -test ./cmd/kubelet ./pkg/kubelet/... > /dev/null 2>&1
   go mod vendor -e > /dev/null 2>&1
