@@ -89,7 +89,7 @@ soak: ## Let nodes live 10,000 simulated hours under random load (minutes).
 	@go test ./test/soak -count=1 -timeout 180m -v -run TestRandomLoad -hours 10000 | grep -E '^(---|ok|FAIL|panic)|_test.go'
 
 .PHONY: verify-patches
-verify-patches: ## Of that, apply every prefix of each series to pristine source, build, and run upstream's unit tests of what is touched. MINORS=1.36 LAST=1 for less.
+verify-patches: ## Build and test upstream's packages with every prefix of each series of patches. MINORS=1.36 LAST=1 for less.
 	@hack/verify-patches.sh $(MINORS)
 
 .PHONY: test-apply
@@ -107,8 +107,8 @@ test-kind: ## Make node images by podman and without an engine, and look into th
 	@hack/kind/test.sh
 
 .PHONY: demo
-demo: ## Show an eviction on a sandboxed node (root, Linux). KUBELET=upstream for the other kubelet.
-	@hack/demo.sh $(KUBELET)
+demo: ## Show an eviction on a sandboxed node (root, Linux). KUBELET=upstream or SHORTAGE=pressure for another.
+	@hack/demo.sh $(KUBELET) $(SHORTAGE)
 
 .PHONY: test-e2e
 test-e2e: kubelet ## Evict real pods on a sandboxed node (root, Linux; minutes). FOCUS=memory picks specs.
@@ -144,11 +144,11 @@ test-guest: ## Run what needs cgroup v2 and PSI in an emulated guest (Debian; mi
 	@hack/guest test ./test/guest
 
 .PHONY: demo-guest
-demo-guest: ## Show an eviction in an emulated Debian with systemd and cgroup v2 (ten minutes). SHORTAGE=pressure for one by PSI, KUBELET=upstream for the other kubelet.
+demo-guest: ## The same in an emulated Debian with systemd, cgroup v2 and PSI (ten minutes).
 	@hack/guest demo $(KUBELET) $(SHORTAGE)
 
 .PHONY: verify
-verify: ## Check format, vet, staticcheck, shell, licences, modules, layers, platforms, and every prefix of each series of patches (minutes). hack/verify.sh CHECK... for some.
+verify: ## Check format, code, shell, licences, modules, layers, platforms, and verify-patches (minutes; hack/verify.sh CHECK... for some).
 	@hack/verify.sh
 
 .PHONY: release
@@ -160,7 +160,7 @@ release-check: ## Build a release again with an empty build cache, and compare b
 	@hack/release.sh check
 
 .PHONY: kind-image
-kind-image: ## Put the kubelet into a node image of kind. NODE=kindest/node:v1.37.0 with docker, podman or nerdctl, BASE=rootfs.tar without.
+kind-image: ## Put the kubelet into a node image of kind: NODE=kindest/node:v1.37.0, or BASE=rootfs.tar without an engine.
 	@if [ -n "$(BASE)" ]; then hack/kind/image.sh --layout "$(BASE)"; else hack/kind/image.sh "$(NODE)"; fi
 
 .PHONY: kind-up

@@ -30,6 +30,15 @@ case "${flavour}" in
   *) echo "usage: hack/demo.sh [patched|upstream] [memory|pressure]" >&2; exit 2 ;;
 esac
 shortage=${2:-memory}
+case "${flavour} ${shortage}" in
+  "patched memory" | "patched pressure" | "upstream memory") ;;
+  "upstream pressure") echo "upstream's kubelet has no threshold on pressure, and would wait for ever" >&2; exit 2 ;;
+  *) echo "what becomes short is memory or pressure, not ${shortage}" >&2; exit 2 ;;
+esac
+if [ "${shortage}" = pressure ] && [ ! -r /proc/pressure/memory ]; then
+  echo "no PSI here: /proc/pressure/memory cannot be read; make demo-guest SHORTAGE=pressure has it" >&2
+  exit 1
+fi
 # One that was built before serves, if it is of the minor that is asked for; the
 # emulated guest has no Go, and the kubelet that it was given.
 if [ ! -x "${kubelet}" ] || { [ -n "${K8S:-}" ] && [[ $("${kubelet}" --version) != "Kubernetes v${K8S}."* ]]; }; then
@@ -55,7 +64,6 @@ case "${shortage}" in
     short() { [ "$1" -lt "${threshold}" ]; }
     levels="available LEVEL MiB" ;;
   pressure)
-    [ -r /proc/pressure/memory ] || { echo "no PSI here: /proc/pressure/memory cannot be read; make demo-guest SHORTAGE=pressure has it" >&2; exit 1; }
     threshold=20
     settings="evictionHard: {memory.available: 100Mi, memory.pressure.some.avg10: ${threshold}%}
 featureGates: {EvictionPressureSignals: true}"
@@ -64,7 +72,6 @@ featureGates: {EvictionPressureSignals: true}"
     level() { sed -nE 's/^some avg10=([0-9]+).*/\1/p' /proc/pressure/memory; }
     short() { [ "$1" -gt "${threshold}" ]; }
     levels="somebody waits for memory LEVEL % of the time" ;;
-  *) echo "what becomes short is memory or pressure, not ${shortage}" >&2; exit 2 ;;
 esac
 
 config=$(mktemp --suffix=.yaml)

@@ -67,11 +67,12 @@ hack/apply --check "${tree}"
 clean "after --check"
 
 hack/apply "${tree}"
-if git -C "${tree}" status --porcelain | grep -qv '^[AMDR]  '; then
+changes=$(git -C "${tree}" status --porcelain --untracked-files=all)
+if grep -v '^[AMDR]  ' <<< "${changes}"; then
   echo "FAIL: not everything was added to git" >&2
   exit 1
 fi
-if git -C "${tree}" status --porcelain | grep -q ' vendor/'; then
+if grep ' vendor/' <<< "${changes}"; then
   echo "FAIL: vendor has changed" >&2
   exit 1
 fi

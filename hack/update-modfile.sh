@@ -25,11 +25,14 @@ set -o errexit -o nounset -o pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-minor=${1:?which minor, as in 1.36}
-version=${2:-$(go list -m -versions k8s.io/kubernetes | tr ' ' '\n' | grep -E "^v${minor//./\.}\.[0-9]+$" | sort -V | tail -n 1)}
+minor=${1:-}
+[[ ${minor} =~ ^[0-9]+\.[0-9]+$ ]] || { sed -n '/^# Writes/,/^# besides/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+version=${2:-$(go list -m -versions k8s.io/kubernetes | tr ' ' '\n' | grep -E "^v${minor//./\.}\.[0-9]+$" | sort -V | tail -n 1 || true)}
 [ -n "${version}" ] || { echo "the module proxy serves no release of Kubernetes ${minor}" >&2; exit 1; }
 staging=v0.${version#v1.}
 
+# -json would put what is wrong where nobody sees it.
+go mod download "k8s.io/kubernetes@${version}"
 upstream=$(go mod download -json "k8s.io/kubernetes@${version}" | sed -nE 's/^\s+"Dir": "(.*)",?$/\1/p')/go.mod
 # Made aside, so that a run that fails leaves none, or the one before.
 modfile=hack/versions/${minor}.mod

@@ -74,7 +74,7 @@ verify() {
 }
 
 for minor in "${minors[@]}"; do
-  [ -e "patches/v${minor}/series" ] || { echo "there is no patches/v${minor}/series" >&2; exit 1; }
+  [ -e "patches/v${minor}/series" ] || { sed -n '/^# Applies/,/^# It takes/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; echo "there is no patches/v${minor}/series" >&2; exit 1; }
   mkdir -p _output
   (verify "${minor}") 2>&1 | tee "_output/verify-patches-${minor}.log"
 done

@@ -21,7 +21,7 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 go_files() { git ls-files --cached --others --exclude-standard '*.go'; }
-shell_files() { git ls-files --cached --others --exclude-standard '*.sh' .ci/run hack/apply hack/goflags hack/guest hack/new-version hack/node 'hack/sandbox/shim/*'; }
+shell_files() { git ls-files --cached --others --exclude-standard | xargs grep -lE -m 1 '^#!.*sh$' | xargs -n 1 awk 'FNR == 1 && /^#!/ { print FILENAME } { exit }'; }
 
 check_gofmt() {
   local unformatted
@@ -70,10 +70,10 @@ check_modules() {
 # was another; that which was there stays.
 unchanged_modfile() (
   kept=$(mktemp -d)
-  trap 'cp "${kept}"/* hack/versions/; rm -rf "${kept}"' EXIT
+  trap 'cp "${kept}"/* hack/versions/; rm -rf "${kept}" "${kept}.log"' EXIT
   cp "hack/versions/$1".* "${kept}"
   version=$(sed -nE 's#^\s+k8s.io/kubernetes (v.*)#\1#p' "hack/versions/$1.mod")
-  hack/update-modfile.sh "$1" "${version}" > /dev/null 2>&1
+  hack/update-modfile.sh "$1" "${version}" > "${kept}.log" 2>&1 || { cat "${kept}.log"; return 1; }
   diff -u "${kept}/$1.mod" "hack/versions/$1.mod" || { echo "hack/update-modfile.sh $1 ${version} would change hack/versions/$1.mod"; return 1; }
 )
 
@@ -140,6 +140,12 @@ check_prefixes() { hack/verify-patches.sh; }
 checks=("$@")
 [ ${#checks[@]} -gt 0 ] || checks=(gofmt vet staticcheck shellcheck licences modules patches architecture platforms prefixes)
 failed=()
+for check in "${checks[@]}"; do
+  if ! declare -F "check_${check}" > /dev/null; then
+    sed -n '/^# Runs every/,/^$/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2
+    exit 2
+  fi
+done
 for check in "${checks[@]}"; do
   echo "verify ${check}"
   # In a subshell, so that errexit counts inside it as well.

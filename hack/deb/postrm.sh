@@ -30,7 +30,9 @@ if [ "$1" = remove ]; then
     echo "kubelet-eviction: there is no /usr/bin/kubelet now. The one that runs ends when it is restarted: install the distribution's first"
   fi
   # Upstream has no gate of such a name, and evictionHard is written otherwise.
-  if grep -qsE '^[[:space:]]*Eviction[A-Z][A-Za-z]+:' /var/lib/kubelet/config.yaml; then
-    echo "kubelet-eviction: /var/lib/kubelet/config.yaml names feature gates of this package, with which the distribution's kubelet does not start. Take them out before you restart it"
-  fi
+  for file in /var/lib/kubelet/config.yaml /var/lib/kubelet/kubeadm-flags.env /etc/default/kubelet; do
+    if grep -qsE '(^|[^A-Za-z])Eviction[A-Z][A-Za-z]+(: *|=)(true|false)' "${file}"; then
+      echo "kubelet-eviction: ${file} names feature gates of this package, with which the distribution's kubelet does not start. Take them out before you restart it"
+    fi
+  done
 fi

@@ -17,8 +17,8 @@
 #   hack/kind/image.sh --layout BASE [FOLDER]  an OCI image layout, without one
 #
 # NAME is kindest/node:eviction unless another is given. The minor is that of
-# NODE's tag, or K8S. The engine is the one that kind would take: docker, podman or
-# nerdctl, or what KIND_EXPERIMENTAL_PROVIDER says. BASE is what docker save wrote,
+# NODE's tag, or K8S. The engine is the one that kind would take: docker, nerdctl or
+# podman, or what KIND_EXPERIMENTAL_PROVIDER says. BASE is what docker save wrote,
 # or the tarball of a root filesystem; FOLDER is _output/kind/layout, and beside it
 # comes an archive for docker load, from which kind takes its nodes' image.
 
@@ -32,18 +32,22 @@ if [ "${1:-}" = --layout ]; then
   shift
 fi
 case "$#/${1:-}" in
+  */-*) usage ;;
   1/?* | 2/?*) ;;
   *) usage ;;
 esac
 base=$1
-[ -z "${layout}" ] || base=$(realpath "${base}")
+if [ -n "${layout}" ]; then
+  base=$(realpath "${base}")
+  [ -e "${base}" ] || { echo "there is no ${base}" >&2; exit 1; }
+fi
 target=${2:-}
 default_layout=_output/kind/layout
 cd "${here}/../.."
 
 if [ -z "${layout}" ]; then
   engine=${KIND_EXPERIMENTAL_PROVIDER:-}
-  for candidate in docker podman nerdctl; do
+  for candidate in docker nerdctl podman; do
     [ -n "${engine}" ] || ! command -v "${candidate}" > /dev/null || engine=${candidate}
   done
   command -v "${engine:-docker}" > /dev/null \

@@ -1,3 +1,5 @@
+//go:build unix
+
 /*
 Copyright The kubelet-eviction Authors.
 
@@ -21,18 +23,15 @@ package apply
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 const (
@@ -43,215 +42,17 @@ const (
 	gates = "pkg/features/kube_features.go"
 )
 
-// repository is the root of this repository; upstream the source of the Kubernetes
-// that it is tested with.
-func repository(t *testing.T) (root, upstream, minor string) {
-	t.Helper()
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}} {{.Version}}", "k8s.io/kubernetes").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	fields := strings.Fields(string(out))
-	parts := strings.Split(fields[1], ".")
-	return root, fields[0], strings.TrimPrefix(parts[0], "v") + "." + parts[1]
-}
-
-// tree is a Kubernetes tree somewhere.
-type tree struct {
-	t     *testing.T
-	root  string
-	minor string
-	// path is where it lies; environment is added to that of hack/apply.
-	path        string
-	environment []string
-}
-
-// newTree copies what hack/apply looks at to a folder.
-func newTree(t *testing.T, path string) *tree {
-	t.Helper()
-	root, upstream, minor := repository(t)
-	tr := &tree{t: t, root: root, minor: minor, path: path}
-	files := []string{"go.mod", gates}
-	patches, err := filepath.Glob(filepath.Join(root, "patches", "v"+minor, "*.patch"))
-	if err != nil || len(patches) == 0 {
-		t.Fatalf("no patches: %v", err)
-	}
-	for _, patch := range patches {
-		text, err := os.ReadFile(patch)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, match := range regexp.MustCompile(`(?m)^--- a/(.*)$`).FindAllStringSubmatch(string(text), -1) {
-			files = append(files, match[1])
-		}
-	}
-	err = filepath.WalkDir(filepath.Join(upstream, folder), func(path string, entry fs.DirEntry, err error) error {
-		if err == nil && !entry.IsDir() {
-			relative, _ := filepath.Rel(upstream, path)
-			files = append(files, relative)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range files {
-		text, err := os.ReadFile(filepath.Join(upstream, file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		tr.write(file, string(text))
-	}
-	return tr
-}
-
-// newClone has git keep such a tree.
-func newClone(t *testing.T) *tree {
-	t.Helper()
-	tr := newTree(t, t.TempDir())
-	tr.git("init", "-q", ".")
-	tr.commit("pristine")
-	return tr
-}
-
-func (tr *tree) write(file, text string) {
-	tr.t.Helper()
-	path := filepath.Join(tr.path, file)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		tr.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		tr.t.Fatal(err)
-	}
-}
-
-func (tr *tree) read(file string) string {
-	tr.t.Helper()
-	text, err := os.ReadFile(filepath.Join(tr.path, file))
-	if err != nil {
-		tr.t.Fatal(err)
-	}
-	return string(text)
-}
-
-func (tr *tree) git(arguments ...string) string {
-	tr.t.Helper()
-	command := exec.Command("git", arguments...)
-	command.Dir = tr.path
-	command.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b", "GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b")
-	out, err := command.CombinedOutput()
-	if err != nil {
-		tr.t.Fatalf("git %s: %v\n%s", arguments, err, out)
-	}
-	return string(out)
-}
-
-func (tr *tree) commit(message string) {
-	tr.t.Helper()
-	tr.git("add", "--all", "--force")
-	tr.git("commit", "-q", "-m", message)
-}
-
-func (tr *tree) command(arguments ...string) *exec.Cmd {
-	command := exec.Command(filepath.Join(tr.root, "hack", "apply"), append(arguments, tr.path)...)
-	command.Dir = tr.t.TempDir()
-	command.Env = append(os.Environ(), tr.environment...)
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	return command
-}
-
-// apply runs hack/apply, which must do it and say so.
-func (tr *tree) apply(want string, arguments ...string) {
-	tr.t.Helper()
-	out, err := tr.command(arguments...).CombinedOutput()
-	if err != nil || !regexp.MustCompile(want).Match(out) {
-		tr.t.Fatalf("hack/apply %s: %v, want %q:\n%s", arguments, err, want, out)
-	}
-}
-
-// refused runs hack/apply, which must not do it, say why, and change nothing.
-func (tr *tree) refused(want string, arguments ...string) {
-	tr.t.Helper()
-	before := tr.files()
-	out, err := tr.command(arguments...).CombinedOutput()
-	if err == nil || !regexp.MustCompile(want).Match(out) {
-		tr.t.Fatalf("hack/apply %s: %v, want a refusal with %q:\n%s", arguments, err, want, out)
-	}
-	if after := tr.files(); !maps.Equal(before, after) {
-		tr.t.Errorf("hack/apply %s was refused, and changed the tree", arguments)
-	}
-}
-
-// files are the tree's files with their modes, without git's own.
-func (tr *tree) files() map[string]string {
-	tr.t.Helper()
-	found := map[string]string{}
-	err := filepath.WalkDir(tr.path, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if entry.Name() == ".git" {
-			if entry.IsDir() {
-				return filepath.SkipDir
-			}
-			return nil
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return err
-		}
-		relative, _ := filepath.Rel(tr.path, path)
-		found[relative] = info.Mode().String()
-		if !entry.IsDir() {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			found[relative] += " " + string(text)
-		}
-		return nil
-	})
-	if err != nil {
-		tr.t.Fatal(err)
-	}
-	return found
-}
-
-// asBefore holds the tree to what it was.
-func (tr *tree) asBefore(before map[string]string) {
-	tr.t.Helper()
-	after := tr.files()
-	for _, file := range slices.Sorted(maps.Keys(after)) {
-		if before[file] != after[file] {
-			tr.t.Errorf("%s is not as it was", file)
-		}
-	}
-	for file := range before {
-		if _, ok := after[file]; !ok {
-			tr.t.Errorf("%s is gone", file)
-		}
-	}
-}
-
-// clean holds git to see no change.
-func (tr *tree) clean() {
-	tr.t.Helper()
-	if changes := tr.git("status", "--porcelain", "--ignored"); changes != "" {
-		tr.t.Errorf("git sees changes:\n%s", changes)
-	}
-}
-
 func TestClone(t *testing.T) {
 	t.Parallel()
 	tr := newClone(t)
-	if err := os.Chmod(filepath.Join(tr.path, touched), 0o755); err != nil {
-		t.Fatal(err)
+	for file, mode := range map[string]os.FileMode{
+		touched: 0o755, folder + "/eviction_manager.go": 0o755, folder + "/helpers.go": 0o664, "pkg/kubelet": 0o775, folder: 0o700,
+	} {
+		if err := os.Chmod(filepath.Join(tr.path, file), mode); err != nil {
+			t.Fatal(err)
+		}
 	}
-	tr.commit("a mode of its own")
+	tr.commit("modes of its own")
 	before := tr.files()
 	tr.apply(`can be patched: kubelet-eviction \S+ with [1-9]\d* patches on Kubernetes `+regexp.QuoteMeta(tr.minor), "--check")
 	tr.asBefore(before)
@@ -281,7 +82,7 @@ func TestClone(t *testing.T) {
 func TestPrefixes(t *testing.T) {
 	t.Parallel()
 	tr := newClone(t)
-	for n := range 2 {
+	for n := range 5 {
 		tr.apply(fmt.Sprintf("with %d patches", n), "--patches", fmt.Sprint(n))
 		if patched := strings.Contains(tr.read(touched), "eviction.PodIsEvicted"); patched != (n > 0) {
 			t.Errorf("with %d patches the first is applied: %t", n, patched)
@@ -330,6 +131,10 @@ func TestPlaces(t *testing.T) {
 			tr := place(t)
 			before := tr.files()
 			tr.apply("Patched")
+			status := exec.Command("git", "-C", tr.path, "status", "--porcelain", "--untracked-files=all", "--", ".")
+			if out, err := status.Output(); err == nil && regexp.MustCompile(`(?m)^(.[^ ]|\?\?)`).Match(out) {
+				t.Errorf("git was not told of everything:\n%s", out)
+			}
 			tr.apply("Put .* back", "--revert")
 			tr.asBefore(before)
 		})
@@ -339,17 +144,31 @@ func TestPlaces(t *testing.T) {
 // TestEnvironment is what a user's shell may have set for other work.
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
+	persistent := filepath.Join(t.TempDir(), "env")
+	if err := os.WriteFile(persistent, []byte("GOFLAGS=-mod=vendor\nGOOS=windows\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, setting := range []string{
-		"GIT_DIR=/nonexistent", "GIT_INDEX_FILE=/nonexistent/index", "GOFLAGS=-mod=vendor", "GOWORK=/nonexistent/go.work",
-		"GOOS=windows", "GOARCH=arm64", "LANG=de_DE.UTF-8",
+		"GIT_DIR=/nonexistent", "GIT_INDEX_FILE=/nonexistent/index", "GIT_OBJECT_DIRECTORY=/nonexistent", "GOFLAGS=-mod=vendor",
+		"GOWORK=/nonexistent/go.work", "GOOS=windows", "GOENV=" + persistent, "CDPATH=.",
 	} {
 		t.Run(setting, func(t *testing.T) {
 			tr := newClone(t)
 			tr.environment = []string{setting}
-			tr.apply("can be patched", "--check")
+			tr.apply("Patched")
+			tr.apply("Put .* back", "--revert")
 			tr.clean()
 		})
 	}
+	t.Run("no Go", func(t *testing.T) {
+		tr := newClone(t)
+		tr.environment = []string{"PATH=/usr/bin:/bin"}
+		if _, err := os.Stat("/usr/bin/go"); err == nil {
+			t.Skip("SKIP: Go is where everything is")
+		}
+		tr.refused("go is missing")
+		tr.refused("has not been patched", "--revert")
+	})
 }
 
 // TestUndoneByGit: what git put back is no longer patched, whatever is recorded.
@@ -380,10 +199,32 @@ func TestUndoneByGit(t *testing.T) {
 			for _, command := range undo {
 				tr.git(command...)
 			}
-			tr.apply("Put .* back", "--revert")
+			tr.apply("is no longer patched", "--revert")
 			tr.clean()
+			tr.refused("has not been patched", "--revert")
 		})
 	}
+	t.Run("and gone on", func(t *testing.T) {
+		tr := newClone(t)
+		tr.apply("Patched")
+		tr.git("reset", "-q", "--hard")
+		tr.write(touched, strings.Replace(tr.read(touched), "package kubelet\n", "package kubelet\n\n// Pulled.\n", 1))
+		tr.commit("pulled")
+		tr.apply("can be patched", "--check")
+		tr.apply("Patched")
+		tr.apply("Put .* back", "--revert")
+		tr.clean()
+	})
+	t.Run("in another work tree", func(t *testing.T) {
+		tr := newClone(t)
+		tr.apply("Patched")
+		tr.git("stash", "-q")
+		other := *tr
+		other.path = filepath.Join(t.TempDir(), "other")
+		tr.git("worktree", "add", "-q", other.path)
+		other.git("stash", "pop", "-q")
+		other.refused("patched already.*take a fresh copy, or git reset --hard")
+	})
 }
 
 // TestCommitted is how a fork carries the patches.
@@ -397,7 +238,7 @@ func TestCommitted(t *testing.T) {
 	tr.git("clone", "-q", ".", clone.path)
 	short := strings.TrimSpace(clone.git("log", "-1", "--format=%h"))
 	clone.refused(`patched already: kubelet-eviction .* git revert ` + short + ` takes it back`)
-	clone.refused("cloned since: git revert the commit that brought "+regexp.QuoteMeta(stamp), "--revert")
+	clone.refused("was patched elsewhere.*git revert "+short+" takes it back", "--revert")
 	clone.git("revert", "--no-edit", short)
 	clone.asBefore(before)
 	clone.apply("Patched")
@@ -412,34 +253,48 @@ func TestCommitted(t *testing.T) {
 // TestInterrupted: whatever was done when it ended, it can be put back.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
-	t.Run("by a kill", func(t *testing.T) {
-		tr := newClone(t)
-		before := tr.files()
-		begin := time.Now()
-		tr.apply("Patched")
-		whole := time.Since(begin)
-		tr.apply("Put .* back", "--revert")
-		// Most of it prepares; what changes the tree comes last.
-		for part := 50; part <= 100; part += 10 {
-			command := tr.command()
-			if err := command.Start(); err != nil {
+	// A program in place of one that hack/apply calls ends all of it, at a call.
+	for name, test := range map[string]struct{ program, at string }{
+		"before anything is recorded":        {"cp", `[ "$count" = 1 ]`},
+		"when it is recorded":                {"mv", `[ "$count" = 1 ]`},
+		"at the first file":                  {"mv", `[ "$count" = 2 ]`},
+		"half-way":                           {"mv", `[ "$count" = 40 ]`},
+		"when a file is half written":        {"cat", `[ "$count" = 30 ]`},
+		"when git has its lock on its index": {"git", `case "$*" in *update-index*) touch "$LOCK";; *) false;; esac`},
+	} {
+		t.Run("killed "+name, func(t *testing.T) {
+			tr := newClone(t)
+			before := tr.files()
+			shims := t.TempDir()
+			lock := filepath.Join(tr.path, ".git", "index.lock")
+			script := fmt.Sprintf("#!/bin/bash\nreal=%s\ncount=$(($(wc -c < %[2]s/count) + 1))\nprintf x >> %[2]s/count\nLOCK=%[3]s\nif %[4]s; then kill -KILL 0; fi\nexec \"$real\" \"$@\"\n",
+				lookPath(t, test.program), shims, lock, test.at)
+			if err := errors.Join(os.WriteFile(filepath.Join(shims, "count"), nil, 0o600), os.WriteFile(filepath.Join(shims, test.program), []byte(script), 0o755)); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(whole * time.Duration(part) / 100)
-			_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
-			_ = command.Wait()
-			out, err := tr.command("--revert").CombinedOutput()
+			killed := *tr
+			killed.environment = []string{"PATH=" + shims + ":" + os.Getenv("PATH")}
+			out, err := killed.command().CombinedOutput()
+			if exit := (*exec.ExitError)(nil); !errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
+				t.Fatalf("it was not killed: %v\n%s", err, out)
+			}
+			if test.program == "git" {
+				tr.refused("git is at work", "--revert")
+				if err := os.Remove(lock); err != nil {
+					t.Fatal(err)
+				}
+			}
+			out, err = tr.command("--revert").CombinedOutput()
 			if err != nil && !bytes.Contains(out, []byte("has not been patched")) {
-				t.Fatalf("killed after %d %%: %v\n%s", part, err, out)
+				t.Fatalf("%v\n%s", err, out)
 			}
 			tr.asBefore(before)
-			// A kill may leave git's own lock.
-			_ = os.Remove(filepath.Join(tr.path, ".git", "index.lock"))
-			tr.git("reset", "-q")
 			tr.clean()
-		}
-		tr.apply("Patched")
-	})
+			tr.apply("Patched")
+			tr.apply("Put .* back", "--revert")
+			tr.asBefore(before)
+		})
+	}
 	t.Run("half of the files", func(t *testing.T) {
 		tr := newClone(t)
 		before := tr.files()
@@ -458,6 +313,34 @@ func TestInterrupted(t *testing.T) {
 		tr.apply("Put .* back", "--revert")
 		tr.clean()
 	})
+}
+
+func lookPath(t *testing.T, program string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestTogether: two at once do not make one half patched tree.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	tr := newClone(t)
+	before := tr.files()
+	first, second := tr.command(), tr.command()
+	for _, command := range []*exec.Cmd{first, second} {
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if one, other := first.Wait(), second.Wait(); (one == nil) == (other == nil) {
+		t.Errorf("one of two should have done it: %v, %v", one, other)
+	}
+	tr.apply("Put .* back", "--revert")
+	tr.asBefore(before)
+	tr.clean()
 }
 
 func TestChangedSince(t *testing.T) {
@@ -498,6 +381,15 @@ func TestRefused(t *testing.T) {
 			tr.write(touched, strings.ReplaceAll(tr.read(touched), "s.Phase", "s.phase"))
 			tr.commit("fork")
 		}, "0001-.* does not apply.*, which is left as it is"},
+		"a symbolic link": {func(tr *tree) {
+			tr.write("elsewhere.go", tr.read(touched))
+			if err := errors.Join(os.Remove(filepath.Join(tr.path, touched)), os.Symlink("../../elsewhere.go", filepath.Join(tr.path, touched))); err != nil {
+				tr.t.Fatal(err)
+			}
+			tr.commit("link")
+		}, touched + " is a symbolic link"},
+		"a file that git overlooks": {func(tr *tree) { tr.git("update-index", "--skip-worktree", touched) }, "overlooks changes of " + touched},
+		"git at work":               {func(tr *tree) { tr.write(".git/index.lock", "") }, "git is at work"},
 		"CR and LF": {func(tr *tree) {
 			tr.write(touched, strings.ReplaceAll(tr.read(touched), "\n", "\r\n"))
 			tr.commit("checked out on Windows")
@@ -508,6 +400,7 @@ func TestRefused(t *testing.T) {
 			test.change(tr)
 			tr.refused(test.want)
 			tr.refused(test.want, "--check")
+			tr.refused("has not been patched|no source tree", "--revert")
 		})
 	}
 	t.Run("no git, and changed", func(t *testing.T) {
@@ -558,6 +451,13 @@ func TestFork(t *testing.T) {
 		tr.apply(said)
 		tr.apply("Put .* back", "--revert")
 		tr.clean()
+	})
+	t.Run("a file of its own among ours", func(t *testing.T) {
+		tr := newClone(t)
+		file := folder + "/decide/own.go"
+		tr.write(file, "package decide\n")
+		tr.commit("fork")
+		tr.apply("left in the package(?s).*"+file, "--check")
 	})
 	t.Run("a gate of a later minor", func(t *testing.T) {
 		tr := newClone(t)

@@ -401,5 +401,8 @@ func openLayout(open tarball.Opener, folder string) (v1.Image, error) {
 	if len(manifest.Manifests) != 1 {
 		return nil, fmt.Errorf("a layout of %d images; save one alone", len(manifest.Manifests))
 	}
+	if !manifest.Manifests[0].MediaType.IsImage() {
+		return nil, fmt.Errorf("a layout whose only entry is %s; save the image of one platform, without attestations", manifest.Manifests[0].MediaType)
+	}
 	return index.Image(manifest.Manifests[0].Digest)
 }
