@@ -112,7 +112,7 @@ demo: ## Show an eviction on a sandboxed node (root, Linux). KUBELET=upstream or
 
 .PHONY: test-e2e
 test-e2e: kubelet ## Evict real pods on a sandboxed node (root, Linux; minutes). FOCUS=memory picks specs.
-	@EVICTION_E2E=1 go test ./test/e2e_node -v -count=1 -timeout 40m -ginkgo.v -ginkgo.no-color -ginkgo.focus='$(FOCUS)'
+	@EVICTION_E2E=1 go test ./test/e2e_node -v -count=1 -timeout 40m -ginkgo.v -ginkgo.no-color -ginkgo.focus='$(FOCUS)' 2>&1 | tee _output/test-e2e-$(K8S).log
 
 .PHONY: test-e2e-upstream
 test-e2e-upstream: ## Run upstream's node e2e eviction specs on a sandboxed node. FOCUS=PriorityPid picks some, KUBELET=upstream the other kubelet.
