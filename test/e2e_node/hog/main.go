@@ -135,7 +135,7 @@ func takeThrash(path string) func(int) error {
 	reading := make(chan struct{}, 1)
 	go func() {
 		for range reading {
-			for readMapped(filepath.Join(path, "hog")) {
+			for sum := byte(0); readMapped(filepath.Join(path, "hog"), &sum); {
 			}
 		}
 	}()
@@ -149,11 +149,9 @@ func takeThrash(path string) func(int) error {
 	}
 }
 
-// read keeps the compiler from leaving out the reading.
-var read byte
-
-// readMapped touches each page of a file once; false is when it cannot.
-func readMapped(path string) bool {
+// readMapped reads a byte of each page of a file, and adds them to sum, so that the
+// compiler does not leave that out; false is when it cannot.
+func readMapped(path string, sum *byte) bool {
 	file, err := os.Open(path)
 	if err != nil {
 		return false
@@ -169,7 +167,7 @@ func readMapped(path string) bool {
 		return false
 	}
 	for i := 0; i < len(mapped); i += os.Getpagesize() {
-		read += mapped[i]
+		*sum += mapped[i]
 	}
 	return syscall.Munmap(mapped) == nil
 }
