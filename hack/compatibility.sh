@@ -13,7 +13,8 @@
 
 # Prints what passed with which version of Kubernetes, as the table in
 # docs/compatibility.md and README.md: from what make test or make test-minors, make
-# verify-patches, make test-apply and make test-e2e have left in _output, of each minor. What was not run has a dash.
+# verify-patches, make test-apply and make test-e2e have left in _output, of each
+# minor. What was not run has a dash.
 
 set -o errexit -o nounset -o pipefail
 
