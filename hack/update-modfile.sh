@@ -27,7 +27,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 minor=${1:-}
 [[ ${minor} =~ ^[0-9]+\.[0-9]+$ ]] || { sed -n '/^# Writes/,/^# besides/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
-version=${2:-$(go list -m -versions k8s.io/kubernetes | tr ' ' '\n' | grep -E "^v${minor//./\.}\.[0-9]+$" | sort -V | tail -n 1 || true)}
+version=${2:-}
+if [ -z "${version}" ]; then
+  served=$(go list -m -versions k8s.io/kubernetes | tr ' ' '\n')
+  version=$(sed -nE "/^v${minor//./\.}\.[0-9]+\$/p" <<< "${served}" | sort -V | tail -n 1)
+fi
 [ -n "${version}" ] || { echo "the module proxy serves no release of Kubernetes ${minor}" >&2; exit 1; }
 staging=v0.${version#v1.}
 

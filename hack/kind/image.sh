@@ -19,13 +19,14 @@
 # NAME is kindest/node:eviction unless another is given. The minor is that of
 # NODE's tag, or K8S. The engine is the one that kind would take: docker, nerdctl or
 # podman, or what KIND_EXPERIMENTAL_PROVIDER says. BASE is what docker save wrote,
-# or the tarball of a root filesystem; FOLDER is _output/kind/layout, and beside it
-# comes an archive for docker load, from which kind takes its nodes' image.
+# an archive of an OCI layout, or the tarball of a node's root filesystem; FOLDER is
+# _output/kind/layout, and beside it comes an archive for docker load, from which
+# kind takes its nodes' image.
 
 set -o errexit -o nounset -o pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-usage() { sed -n '/^# Puts/,/^# comes an/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+usage() { sed -n '/^# Puts/,/^# kind takes/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 layout=
 if [ "${1:-}" = --layout ]; then
   layout=yes

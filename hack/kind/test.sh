@@ -26,9 +26,8 @@ skip() { echo "SKIP: $*"; echo "skipped: 1"; exit 0; }
 [ "$(id -u)" -eq 0 ] || skip "node images are tested by root"
 if ! command -v podman > /dev/null || ! command -v busybox > /dev/null; then
   command -v apt-get > /dev/null || skip "podman is missing"
-  # What follows fails if they are not there.
-  { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends podman buildah busybox-static; } > /dev/null 2>&1 || true
-  command -v podman > /dev/null || skip "Debian's podman cannot be installed"
+  said=$({ apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends podman buildah busybox-static; } 2>&1) \
+    || skip "podman and busybox cannot be installed: ${said##*$'\n'}"
 fi
 
 scratch=$(mktemp -d)
