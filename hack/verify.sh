@@ -12,7 +12,7 @@
 # limitations under the License.
 
 # Runs every check of the repository, or the ones that are named. All take seconds
-# but the last, which takes minutes where it has not run before.
+# but the last, which takes minutes for each minor, or less where Go has its results.
 #
 #   hack/verify.sh [gofmt|vet|staticcheck|shellcheck|licences|modules|patches|architecture|platforms|prefixes]...
 
